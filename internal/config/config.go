@@ -1,0 +1,95 @@
+package config
+
+import "time"
+
+// Config is one configuration file, fully defaulted.
+type Config struct {
+	Version   int               `yaml:"version"`
+	Server    Server            `yaml:"server"`
+	GPU       GPU               `yaml:"gpu"`
+	Inference Inference         `yaml:"inference"`
+	Memory    Memory            `yaml:"memory"`
+	Log       Log               `yaml:"log"`
+	StateDir  string            `yaml:"state_dir"` // "" = $STATE_DIRECTORY, else none
+	Cameras   map[string]Camera `yaml:"cameras"`
+}
+
+// Server is the HTTP listener.
+type Server struct {
+	Listen string `yaml:"listen"` // host:port; loopback needs no auth
+	Auth   *Auth  `yaml:"auth"`   // required for any listener that is not loopback
+}
+
+// Auth is the one user of the dashboard and API.
+type Auth struct {
+	User         string `yaml:"user"`
+	PasswordHash Secret `yaml:"password_hash"` // argon2id in PHC form, from `edgecam hash-password`
+}
+
+// GPU says whether and how a GPU is used.
+type GPU struct {
+	Mode   string `yaml:"mode"`   // auto|require|off
+	Device string `yaml:"device"` // ordinal or UUID
+	Memory string `yaml:"memory"` // auto|mapped|staged|device|heap
+}
+
+// Inference says what runs on the frames.
+type Inference struct {
+	Model          string        `yaml:"model"`     // builtin:nanodet-g or a path to an .onnx file
+	Provider       string        `yaml:"provider"`  // auto|cpu|cuda|tensorrt
+	Precision      string        `yaml:"precision"` // auto|fp32|fp16|int8
+	Library        string        `yaml:"library"`   // path of libonnxruntime.so; "" = search
+	ScoreThreshold float64       `yaml:"score_threshold"`
+	NMSIoU         float64       `yaml:"nms_iou"`
+	MaxBatch       int           `yaml:"max_batch"`
+	LatencyBudget  time.Duration `yaml:"latency_budget"`
+}
+
+// Memory bounds what is pinned.
+type Memory struct {
+	Lock      bool    `yaml:"lock"`       // mlock the pools
+	HugePages bool    `yaml:"huge_pages"` // ask for 2 MiB pages
+	Limit     Size    `yaml:"limit"`      // 0 = 70 % of RAM, cgroup and RLIMIT_MEMLOCK
+	Share     float64 `yaml:"share"`      // of the smallest of those, 0..1
+}
+
+// Log says how the log looks.
+type Log struct {
+	Level  string `yaml:"level"`  // debug|info|warn|error
+	Format string `yaml:"format"` // text|json
+}
+
+// Camera is one RTSP source.
+type Camera struct {
+	Name              string        `yaml:"name"` // "" = the id
+	Enabled           bool          `yaml:"enabled"`
+	URL               Secret        `yaml:"url"` // may hold credentials: never printed whole
+	Username          string        `yaml:"username"`
+	Password          Secret        `yaml:"password"`
+	Transport         string        `yaml:"transport"` // auto|tcp|udp
+	Decoder           string        `yaml:"decoder"`   // auto|software|nvdec|<an FFmpeg decoder's name>
+	Detect            Detect        `yaml:"detect"`
+	ConnectTimeout    time.Duration `yaml:"connect_timeout"`
+	FirstFrameTimeout time.Duration `yaml:"first_frame_timeout"`
+	StallTimeout      time.Duration `yaml:"stall_timeout"` // 0 = derived from frame rate and GOP
+}
+
+// Detect says what is looked for in a camera's pictures.
+type Detect struct {
+	Enabled bool               `yaml:"enabled"`
+	FPS     float64            `yaml:"fps"`     // 0 = every frame
+	Objects map[string]float64 `yaml:"objects"` // label → score threshold; empty = every label at score_threshold
+}
+
+// Size is a number of bytes, written like 50GB or 512MiB.
+type Size int64
+
+// Secret is a text that is never printed: String, Format and every marshaller
+// give "***". Reveal returns it.
+type Secret struct{ value string }
+
+// NewSecret wraps a text.
+func NewSecret(v string) Secret { return Secret{value: v} }
+
+// Reveal returns the secret text; never log it.
+func (s Secret) Reveal() string { return s.value }
