@@ -94,7 +94,7 @@ func (r *region) finish(o regionOptions) {
 	}
 	if o.firstWarning() {
 		o.log.Warn("frame pools stay unlocked: the kernel refuses to keep them in memory; set LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited in a shell",
-			"pool", o.name, "bytes", len(r.pixels), "limit", memlockText(), "err", err)
+			"pool", o.name, "bytes", len(r.pixels), "limit", lockText(), "err", err)
 	}
 }
 
