@@ -17,11 +17,12 @@ type Options struct {
 type Driver struct {
 	candidates []string
 
-	mu    sync.Mutex
-	tried bool
-	err   error // of the first Init, for good
-	api   *api  // nil until Init succeeded
-	path  string
+	mu     sync.Mutex
+	tried  bool
+	err    error   // of the first Init, for good
+	api    *api    // nil until Init succeeded
+	handle uintptr // of the opened library
+	path   string
 }
 
 var _ platform.Driver = (*Driver)(nil)

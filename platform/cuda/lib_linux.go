@@ -69,10 +69,24 @@ func (d *Driver) initLocked() error {
 		if r := a.init(0); r != 0 {
 			return a.fail("cuInit", r)
 		}
-		d.api = a
+		d.api, d.handle = a, handle
 		return nil
 	}
 	return unavailable
+}
+
+// calls binds what a Device needs. It is apart from Init because a driver that
+// lacks one of these can still be asked what it is.
+func (d *Driver) calls() (*calls, error) {
+	a, err := d.opened()
+	if err != nil {
+		return nil, err
+	}
+	c, err := bindCalls(a, d.handle)
+	if err != nil {
+		return nil, &platform.UnavailableError{Lib: "libcuda", Path: d.Path(), Err: err, Hint: "the driver is too old: update it"}
+	}
+	return c, nil
 }
 
 func missing(name string, err error) *platform.UnavailableError {
