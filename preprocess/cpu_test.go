@@ -192,44 +192,28 @@ func TestCPUManyGeometries(t *testing.T) {
 }
 
 func TestCPURefuses(t *testing.T) {
-	good := func(w, h int) framepool.Meta {
-		return framepool.Meta{Camera: "gate", Seq: 7, Format: framepool.I420, Width: w, Height: h, Stride: [3]int{64, 64, 64}}
+	good := framepool.Meta{
+		Camera: "gate", Seq: 7, Format: framepool.I420, Width: 8, Height: 4, Stride: [3]int{64, 64, 64},
 	}
-	bytes := func(sizes ...int) (planes [][]byte) {
-		for _, n := range sizes {
-			planes = append(planes, make([]byte, n))
-		}
-		return planes
-	}
-	odd := good(8, 4)
-	odd.Format = framepool.PixelFormat(99)
-	narrow := good(80, 4)
+	empty := good
+	empty.Width = 0
 	cases := []struct {
 		name   string
 		meta   framepool.Meta
-		planes [][]byte
 		spec   infer.InputSpec
 		values int
 		want   string
 	}{
-		{"tensor of another size", good(8, 4), bytes(256, 128, 128), small, 100,
+		{"tensor of another size", good, small, 100,
 			"preprocess picture 7 of camera gate: tensor holds 100 values, want 4320"},
-		{"input without size", good(8, 4), bytes(256, 128, 128), infer.InputSpec{}, 0,
-			"preprocess picture 7 of camera gate: input of 0x0 has no room for a picture"},
-		{"unknown format", odd, bytes(256), small, 4320,
-			"preprocess picture 7 of camera gate: pixel format " + odd.Format.String() + " is not supported"},
-		{"empty picture", good(0, 4), bytes(256, 128, 128), small, 4320,
+		{"input without size", good, infer.InputSpec{Height: 4}, 0,
+			"preprocess picture 7 of camera gate: input of 0x4 has no room for a picture"},
+		{"empty picture", empty, small, 4320,
 			"preprocess picture 7 of camera gate: picture of 0x4 is empty"},
-		{"short luma", good(8, 5), bytes(4*64+7, 192, 192), small, 4320,
-			"preprocess picture 7 of camera gate: plane 0 of 8x5 yuv420p holds 263 bytes at stride 64, want 264"},
-		{"short chroma", good(8, 5), bytes(320, 192, 2*64+3), small, 4320,
-			"preprocess picture 7 of camera gate: plane 2 of 8x5 yuv420p holds 131 bytes at stride 64, want 132"},
-		{"rows longer than the stride", narrow, bytes(512, 512, 512), small, 4320,
-			"preprocess picture 7 of camera gate: plane 0 of 80x4 yuv420p holds 512 bytes at stride 64, want 272"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f := framepool.NewHeapFrame(c.meta, c.planes)
+			f := framepool.NewHeapFrame(c.meta, [][]byte{make([]byte, 256), make([]byte, 128), make([]byte, 128)})
 			defer f.Release()
 			_, err := preprocess.NewCPU(c.spec).Run(f, make([]float32, c.values))
 			if err == nil || err.Error() != c.want {

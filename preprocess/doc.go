@@ -20,9 +20,9 @@
 //
 // # Failure
 //
-// Run fails on pictures that it cannot read (unknown format, no host bytes,
-// planes that are too short) and on a tensor of another size; the tensor then
-// holds no picture. Inverse never fails and never leaves 0..1.
+// Run fails on pictures that it cannot read (unknown format, empty, no host
+// bytes) and on a tensor of another size; the tensor is then as it was. Inverse
+// never fails and never leaves 0..1.
 //
 // # What the tensor holds
 //

@@ -29,7 +29,6 @@ type component struct {
 	row        int   // rows from a row to the next, 0 if there is one row
 	cols, rows []tap // columns in bytes, rows in rows
 	width      int   // bytes of a row, up to the end of its last sample
-	height     int   // rows
 }
 
 func newPlan(s shape, spec infer.InputSpec) *plan {
@@ -64,14 +63,13 @@ func (p *plan) component(plane, first int, sx, sy uint, step int) component {
 	cw, ch := (w+1<<sx-1)>>sx, (h+1<<sy-1)>>sy
 	size := p.shape.format.SampleBytes()
 	c := component{
-		plane:  plane,
-		first:  first,
-		next:   step,
-		row:    1,
-		cols:   axis(int(p.transform.Width), cw, float64(w)/float64(int(1)<<sx), step),
-		rows:   axis(int(p.transform.Height), ch, float64(h)/float64(int(1)<<sy), 1),
-		width:  first + (cw-1)*step + size,
-		height: ch,
+		plane: plane,
+		first: first,
+		next:  step,
+		row:   1,
+		cols:  axis(int(p.transform.Width), cw, float64(w)/float64(int(1)<<sx), step),
+		rows:  axis(int(p.transform.Height), ch, float64(h)/float64(int(1)<<sy), 1),
+		width: first + (cw-1)*step + size,
 	}
 	if cw == 1 {
 		c.next = 0

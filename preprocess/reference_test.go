@@ -100,8 +100,8 @@ func (p *picture) set(component, code int) {
 	}
 }
 
-// frame lays the picture out with strides that are larger than its rows, an
-// offset to the first sample and other bytes all around.
+// frame lays the picture out with strides that are larger than its rows and
+// other bytes all around.
 func (p *picture) frame(tb testing.TB, r framepool.Range, m framepool.Matrix) *framepool.Frame {
 	tb.Helper()
 	meta := framepool.Meta{Camera: "gate", Seq: 7, Format: p.format, Width: p.w, Height: p.h, Range: r, Matrix: m}
@@ -132,8 +132,8 @@ func (p *picture) frame(tb testing.TB, r framepool.Range, m framepool.Matrix) *f
 				}
 			}
 		}
-		meta.Offset[i], meta.Stride[i] = off, stride
-		planes = append(planes, b)
+		meta.Stride[i] = stride
+		planes = append(planes, b[off:])
 	}
 	add(0)
 	switch {
