@@ -26,29 +26,41 @@ type color struct {
 // norm is (value−mean)/std of one channel, for values that color gives.
 type norm struct{ mul, add float32 }
 
-// newColor follows ITU-T H.273 section 8.3: the matrix from Kr and Kb, ranges
-// scaled to the bit depth. A code is expanded to 0..255 whatever its depth.
-func newColor(depth int, full framepool.Range, m framepool.Matrix) color {
+// coefficients turn codes into values 0..255: y*(luma-black) is the grey part,
+// the others take chroma less mid.
+type coefficients struct {
+	y, black       float64
+	rv, gu, gv, bu float64 // of Cr to R, of Cb and Cr to G (subtracted), of Cb to B
+	mid            float64
+}
+
+// colorCoefficients follows ITU-T H.273 section 8.3: the matrix from Kr and Kb,
+// ranges scaled to the bit depth. A code is expanded to 0..255 whatever its depth.
+func colorCoefficients(depth int, full framepool.Range, m framepool.Matrix) coefficients {
 	kr, kb := lumaWeights(m)
 	kg := 1 - kr - kb
 	unit := float64(int(1) << (depth - 8))
-	black, mid := 16*unit, 128*unit
-	ys, cs := 255/(219*unit), 255/(224*unit)
+	k := coefficients{y: 255 / (219 * unit), black: 16 * unit, mid: 128 * unit}
+	cs := 255 / (224 * unit)
 	if full == framepool.RangeFull {
 		peak := 256*unit - 1
-		black, ys, cs = 0, 255/peak, 255/peak
+		k.black, k.y, cs = 0, 255/peak, 255/peak
 	}
+	k.rv = cs * 2 * (1 - kr)
+	k.gu = cs * 2 * (1 - kb) * kb / kg
+	k.gv = cs * 2 * (1 - kr) * kr / kg
+	k.bu = cs * 2 * (1 - kb)
+	return k
+}
+
+// newColor is colorCoefficients in fixed point.
+func newColor(depth int, full framepool.Range, m framepool.Matrix) color {
+	k := colorCoefficients(depth, full, m)
 	fixed := func(v float64) int64 { return int64(math.Round(v * (1 << coefBits))) }
-	c := color{
-		y:  fixed(ys),
-		rv: fixed(cs * 2 * (1 - kr)),
-		gu: fixed(cs * 2 * (1 - kb) * kb / kg),
-		gv: fixed(cs * 2 * (1 - kr) * kr / kg),
-		bu: fixed(cs * 2 * (1 - kb)),
-	}
+	c := color{y: fixed(k.y), rv: fixed(k.rv), gu: fixed(k.gu), gv: fixed(k.gv), bu: fixed(k.bu)}
 	const one = 1 << (2 * weightBits)
-	c0 := int64(mid) * one
-	c.y0 = -c.y * int64(black) * one
+	c0 := int64(k.mid) * one
+	c.y0 = -c.y * int64(k.black) * one
 	c.r0 = c.y0 - c.rv*c0
 	c.g0 = c.y0 + (c.gu+c.gv)*c0
 	c.b0 = c.y0 - c.bu*c0

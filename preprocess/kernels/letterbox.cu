@@ -67,7 +67,7 @@ extern "C" int tensor_size() { return sizeof(Tensor); }
 
 #else
 
-extern SHARED u8 shared[];
+extern SHARED __attribute__((aligned(16))) u8 shared[];
 
 DEVICE void letterbox_block(const Image *m, const Tensor *o) {
   dim b = block();

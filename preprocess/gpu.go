@@ -1,0 +1,171 @@
+package preprocess
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"edgecam/framepool"
+	"edgecam/infer"
+	"edgecam/platform/cuda"
+)
+
+//go:embed kernels/letterbox.ptx
+var letterboxPTX []byte
+
+// smallBatch is how many descriptions go with the launch itself
+// (SMALL in kernels/letterbox.cu).
+const smallBatch = 16
+
+// blockThreads is the size of a block: eight warps keep enough loads on their
+// way to fill a PCIe link, and fit twice on the smallest multiprocessor.
+const blockThreads = 256
+
+// GPUOptions say how a GPU is set up.
+type GPUOptions struct {
+	Half     bool // write float16 instead of float32
+	MaxBatch int  // most pictures of one Launch, at least 1
+	Tile     Tile // zero value: the size that measured best
+}
+
+// GPU fills input tensors on a graphics card, with the rules and results of
+// CPU: they differ by less than one code of 255. It belongs to the goroutine of
+// its cuda.Device.
+type GPU struct {
+	spec   infer.InputSpec
+	o      GPUOptions
+	module cuda.Module
+	small  cuda.Function // descriptions as a parameter
+	large  cuda.Function // descriptions in device memory
+	images []gpuImage
+
+	smallArgs, largeArgs *cuda.Params
+	table                cuda.Host // descriptions of a large batch; the kernel reads them in place
+}
+
+// defaultTile is what measured best on an H200 over PCIe and from its own
+// memory; see docs/benchmarks.md.
+func defaultTile() Tile { return Tile{Width: 128, Height: 8} }
+
+// NewGPU loads the kernels.
+func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
+	if o.MaxBatch < 1 {
+		return nil, errors.New("new gpu preprocessing: MaxBatch must be at least 1")
+	}
+	if o.Tile == (Tile{}) {
+		o.Tile = defaultTile()
+	}
+	g := &GPU{spec: spec, o: o, images: make([]gpuImage, max(o.MaxBatch, smallBatch))}
+	if err := g.load(c); err != nil {
+		return nil, errors.Join(fmt.Errorf("new gpu preprocessing: %w", err), g.Close(c))
+	}
+	return g, nil
+}
+
+func (g *GPU) load(c *cuda.Context) (err error) {
+	if g.module, err = c.Load(letterboxPTX); err != nil {
+		return err
+	}
+	if g.small, err = c.Function(g.module, "letterbox_small"); err != nil {
+		return err
+	}
+	if g.large, err = c.Function(g.module, "letterbox"); err != nil {
+		return err
+	}
+	g.smallArgs = cuda.NewParams(smallBatch*gpuImageBytes, gpuTensorBytes)
+	g.largeArgs = cuda.NewParams(8, gpuTensorBytes)
+	if g.o.MaxBatch <= smallBatch {
+		return nil
+	}
+	if g.table, err = c.HostAlloc(g.o.MaxBatch * gpuImageBytes); err != nil {
+		return err
+	}
+	cuda.Set(g.largeArgs, 0, uint64(g.table.Device))
+	return nil
+}
+
+// Launch queues the conversion of a batch on s and returns at once. Image i is
+// written at out + i·3·Height·Width values, wholly; transforms[i] receives its
+// place there. The pictures must stay where they are until s has passed, and
+// with more than 16 of them no other Launch may come before that.
+func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.DevicePtr, transforms []Transform) error {
+	if len(batch) < 1 || len(batch) > len(g.images) {
+		return fmt.Errorf("preprocess %d pictures: 1 to %d can be taken", len(batch), len(g.images))
+	}
+	tile, shared := g.o.Tile, 0
+	for i, src := range batch {
+		if err := checkSource(src); err != nil {
+			return fmt.Errorf("preprocess picture %d of camera %s: %w", src.Meta.Seq, src.Meta.Camera, err)
+		}
+		transforms[i] = NewTransform(src.Meta.Width, src.Meta.Height, g.spec)
+		g.images[i] = newGPUImage(src, transforms[i], out+cuda.DevicePtr(i*g.imageBytes()))
+		tile = tile.fit(&g.images[i])
+	}
+	for i := range batch {
+		shared = max(shared, tile.shared(&g.images[i]))
+	}
+	grid := [3]uint32{
+		uint32((g.spec.Width + tile.Width - 1) / tile.Width), uint32((g.spec.Height + tile.Height - 1) / tile.Height), uint32(len(batch)),
+	}
+	tensor := newGPUTensor(g.spec, g.o.Half, tile)
+	if len(batch) <= smallBatch {
+		copy(cuda.At[[smallBatch]gpuImage](g.smallArgs, 0)[:], g.images[:len(batch)])
+		cuda.Set(g.smallArgs, 1, tensor)
+		return c.Launch(g.small, grid, [3]uint32{blockThreads, 1, 1}, shared, s, g.smallArgs)
+	}
+	copyImages(g.table.Bytes, g.images[:len(batch)])
+	cuda.Set(g.largeArgs, 1, tensor)
+	return c.Launch(g.large, grid, [3]uint32{blockThreads, 1, 1}, shared, s, g.largeArgs)
+}
+
+// imageBytes is the size of one image's part of the tensor.
+func (g *GPU) imageBytes() int {
+	n := 3 * g.spec.Width * g.spec.Height
+	if g.o.Half {
+		return 2 * n
+	}
+	return 4 * n
+}
+
+// Close gives back what NewGPU took, once the stream is idle.
+func (g *GPU) Close(c *cuda.Context) error {
+	var errs []error
+	if g.table.Bytes != nil {
+		errs = append(errs, c.HostFree(g.table))
+		g.table = cuda.Host{}
+	}
+	if g.module != 0 {
+		errs = append(errs, c.Unload(g.module))
+		g.module = 0
+	}
+	return errors.Join(errs...)
+}
+
+func checkSource(src Source) error {
+	m := src.Meta
+	switch {
+	case m.Format.Planes() == 0:
+		return fmt.Errorf("pixel format %s is not supported", m.Format)
+	case m.Width < 1 || m.Height < 1:
+		return fmt.Errorf("picture of %dx%d is empty", m.Width, m.Height)
+	}
+	for i := range m.Format.Planes() {
+		if src.Planes[i] == 0 {
+			return fmt.Errorf("plane %d has no device address", i)
+		}
+	}
+	return nil
+}
+
+// SourceOf gives a frame that the device can read in place.
+func SourceOf(f *framepool.Frame) (Source, bool) {
+	src := Source{Meta: f.Meta()}
+	for i := range src.Meta.Format.Planes() {
+		p, ok := f.DevicePlane(i)
+		if !ok {
+			return Source{}, false
+		}
+		src.Planes[i] = cuda.DevicePtr(p)
+	}
+	return src, true
+}
