@@ -44,7 +44,7 @@ type Renderer struct {
 // NewRenderer returns a renderer. It fails only if the built-in font is broken.
 func NewRenderer(o Options) (*Renderer, error) {
 	if o.MaxWidth < 0 || o.MaxWidth == 1 {
-		return nil, fmt.Errorf("make renderer: width limit %d is not 0 and not above 1", o.MaxWidth)
+		return nil, fmt.Errorf("make renderer: width limit %d is neither 0 nor at least 2", o.MaxWidth)
 	}
 	r := &Renderer{opts: o, colours: colours()}
 	if err := r.writer.open(); err != nil {
