@@ -8,6 +8,7 @@ require (
 	github.com/bluenviron/mediacommon/v2 v2.4.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/ebitengine/purego v0.11.3 // indirect
+	github.com/getkin/kin-openapi v0.153.0 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
