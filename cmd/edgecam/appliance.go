@@ -53,7 +53,7 @@ func (a *appliance) build() (err error) {
 	if a.cfg.GPU.Mode == "require" {
 		return errors.New("gpu.mode is require, and this version has no GPU engine yet: use auto or off")
 	}
-	limit, why := framepool.DetectLimit(a.cfg.Memory.Share, int64(a.cfg.Memory.Limit))
+	limit, why := memoryLimit(a.cfg)
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
 	a.codecs = avcodec.Open(avcodec.Options{Logger: a.logger})
@@ -61,15 +61,17 @@ func (a *appliance) build() (err error) {
 	if err != nil {
 		return err
 	}
-	registry := metrics.NewRegistry(version)
 	a.pipeline, err = pipeline.New(pipeline.Options{
 		Config: a.cfg, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
-		Observer: registry, System: describe(box, a.cfg), Version: version, Logger: a.logger,
+		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
 	})
 	if err != nil {
 		return err
 	}
-	registry.Collect(a.pipeline.Metrics)
+	registry, err := metrics.New(metrics.Options{Snapshot: a.pipeline.Metrics, Version: version, Logger: a.logger})
+	if err != nil {
+		return err
+	}
 	a.server, err = web.New(web.Options{
 		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline, UI: web.UI(),
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,

@@ -119,7 +119,7 @@ func (p *Pipeline) inference() web.Inference {
 		Batch: info.MaxBatch, Threads: info.Threads,
 		InputWidth: info.Input.Width, InputHeight: info.Input.Height,
 		ScoreThreshold: p.cfg.Inference.ScoreThreshold, ProbeMS: info.ProbeMS, Notes: info.ProbeNotes,
-		RunMS: percentiles(p.engineStats.run), BatchMean: p.engineStats.batchMean(),
+		RunMS: percentiles(p.engineStats.recent), BatchMean: p.engineStats.images.Snapshot().Mean(),
 	}
 	now := p.now()
 	for _, c := range p.sorted() {

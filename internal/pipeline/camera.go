@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,9 +51,6 @@ type camera struct {
 	lastShown time.Time
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
-
-	mu   sync.Mutex
-	last event.Detection // guarded by mu; the newest result, for the API
 }
 
 // newCamera lists the stages in the order in which a frame walks through them.
@@ -142,32 +138,39 @@ func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
 	}
 }
 
-// report publishes the tracked objects of a frame. It borrows f.
+// report publishes the tracked objects of a frame. It borrows f. What nobody
+// watches is not put into words.
 func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	m := f.Meta()
-	objects := make([]event.Object, 0, len(tracked))
-	labels := c.p.engineLabels
-	for _, o := range tracked {
-		objects = append(objects, event.Object{
-			Track: o.ID, Label: labels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
+	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
+	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
+	var objects []event.Object
+	if drawn || watched {
+		objects = c.objects(tracked)
+	}
+	published := c.p.now()
+	if watched {
+		c.p.broker.Publish(&event.Detection{
+			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
+			Width: m.Width, Height: m.Height, Objects: objects,
 		})
 	}
-	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
-	c.annotated.offer(picture{frame: f, objects: objects})
-
-	published := c.p.now()
-	d := event.Detection{
-		Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime,
-		AgeMS: float64(published.Sub(m.Received).Microseconds()) / 1000,
-		Width: m.Width, Height: m.Height, Objects: objects,
+	if drawn {
+		c.annotated.offer(picture{frame: f, objects: objects})
 	}
-	c.p.broker.Publish(d)
 	c.ages.observe(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
-	c.mu.Lock()
-	c.last = d
-	c.mu.Unlock()
+}
+
+func (c *camera) objects(tracked []track.Object) []event.Object {
+	out := make([]event.Object, 0, len(tracked))
+	for _, o := range tracked {
+		out = append(out, event.Object{
+			Track: o.ID, Label: c.p.engineLabels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
+		})
+	}
+	return out
 }
 
 func (c *camera) opener() func(attempt int) (capture.Source, error) {

@@ -16,7 +16,6 @@ import (
 	"edgecam/infer"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
-	"edgecam/internal/metrics"
 	"edgecam/platform/avcodec"
 	"edgecam/web"
 )
@@ -34,8 +33,7 @@ type Options struct {
 	EngineProblem string
 	Budget        *framepool.Budget
 	Codecs        *avcodec.Library
-	Observer      engineObserver // nil = nobody
-	System        web.System     // what does not change while the pipeline runs
+	System        web.System // what does not change while the pipeline runs
 	Version       string
 	Logger        *slog.Logger
 }
@@ -82,7 +80,7 @@ func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
 		cfg: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
-		engineStats: &engineStats{to: o.Observer, run: metrics.NewAges()}, budget: o.Budget, codecs: o.Codecs,
+		engineStats: newEngineStats(), budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
 		cameras: map[string]*running{},
