@@ -25,6 +25,18 @@ type guarded struct {
 	size  int
 }
 
+// newRings gives rings of slots slots. Made before the decoder, they outlive it.
+func newRings(t testing.TB, slots int) *rings {
+	r := &rings{t: t, slots: slots}
+	t.Cleanup(func() {
+		for _, g := range r.all {
+			unix.Munmap(g.words)
+			unix.Munmap(g.slots)
+		}
+	})
+	return r
+}
+
 func newGuarded(t testing.TB, id uint64, size, slots int) *guarded {
 	t.Helper()
 	page := os.Getpagesize()
@@ -49,7 +61,6 @@ func mapped(t testing.TB, n int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Munmap(b) })
 	return b
 }
 
