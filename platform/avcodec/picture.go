@@ -103,7 +103,7 @@ type Picture struct {
 type Options struct {
 	Decoder   string   // FFmpeg's name, e.g. "h264", "hevc", "mjpeg"
 	Codec     string   // "h264", "hevc" or "mjpeg": what the decoder must decode; "" = whatever it does
-	Extradata [][]byte // parameter sets without start codes; bad ones are ignored
+	Extradata [][]byte // parameter sets without start codes, in the order VPS, SPS, PPS; bad ones are ignored
 	Threads   int      // slice threads; 0 = 1. They speed up only pictures coded in several slices, and add no delay
 	Allocate  Allocate
 }

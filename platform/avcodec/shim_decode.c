@@ -101,13 +101,15 @@ static slot *slot_acquire(ring *r)
     return NULL;
 }
 
+// ring_readers counts the slots that others refer to. A closed ring's owner
+// marks free slots with references of 2^31 and more: nobody reads those.
 static int ring_readers(const ring *r)
 {
     int n = 0;
     for (int i = 0; i < r->desc.slots; i++) {
         uint32_t refs = (uint32_t)atomic_load_explicit(word(r, i), memory_order_relaxed);
         uint32_t held = (uint32_t)atomic_load_explicit(&r->slots[i].held, memory_order_relaxed);
-        n += refs > held;
+        n += refs > held && refs < UINT32_C(1) << 31;
     }
     return n;
 }

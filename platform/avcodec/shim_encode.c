@@ -23,6 +23,7 @@ static void configure(AVCodecContext *c, int width, int height, int qscale)
     c->pix_fmt = AV_PIX_FMT_YUVJ420P;
     c->color_range = AVCOL_RANGE_JPEG;
     c->colorspace = AVCOL_SPC_BT470BG; // JFIF is BT.601
+    c->sample_aspect_ratio = (AVRational){1, 1}; // without one the encoder writes no JFIF header
     c->flags |= AV_CODEC_FLAG_QSCALE;
     c->flags |= AV_CODEC_FLAG_BITEXACT; // no "Lavc…" comment in every picture
     c->global_quality = qscale * FF_QP2LAMBDA;
