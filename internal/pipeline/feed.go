@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"edgecam/overlay"
+	"edgecam/platform/avcodec"
+	"edgecam/web"
+)
+
+// Viewers get pictures of at most this width: a dashboard tile or a phone shows
+// no more, and drawing and encoding cost by the pixel.
+const viewerWidth = 1280
+
+// jpegQuality keeps a 1280-wide street scene near 150 kB.
+const jpegQuality = 82
+
+// feed draws and encodes one camera's pictures for all who watch, once for all
+// of them, and only while somebody does. There are two a camera: as they came,
+// and annotated.
+type feed struct {
+	camera   string
+	annotate bool
+	logger   *slog.Logger
+
+	mu      sync.Mutex
+	viewers map[*pictureStream]struct{}
+	box     *pictureBox // nil while nobody watches
+	stop    context.CancelFunc
+	stopped chan struct{}
+	closed  bool
+}
+
+func newFeed(camera string, annotate bool, logger *slog.Logger) *feed {
+	return &feed{camera: camera, annotate: annotate, logger: logger, viewers: map[*pictureStream]struct{}{}}
+}
+
+// watched says whether anybody would see a picture offered now.
+func (f *feed) watched() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.box != nil
+}
+
+// offer hands a picture to the viewers, if there are any. It borrows p's frame.
+func (f *feed) offer(p picture) {
+	f.mu.Lock()
+	box := f.box
+	f.mu.Unlock()
+	if box == nil {
+		return
+	}
+	p.frame = p.frame.Retain()
+	box.put(p)
+}
+
+// join adds a viewer; the first one starts the drawing.
+func (f *feed) join(v *pictureStream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		v.cameraGone(f.camera)
+		return
+	}
+	f.viewers[v] = struct{}{}
+	if f.box != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f.box, f.stop, f.stopped = newPictureBox(), cancel, make(chan struct{})
+	go f.run(ctx, f.box, f.stopped)
+}
+
+// leave removes a viewer; the last one stops the drawing and waits for its end.
+func (f *feed) leave(v *pictureStream) {
+	f.mu.Lock()
+	delete(f.viewers, v)
+	end := f.endLocked(len(f.viewers) == 0)
+	f.mu.Unlock()
+	end()
+}
+
+// close ends the feed for good.
+func (f *feed) close() {
+	f.mu.Lock()
+	f.closed = true
+	for v := range f.viewers {
+		v.cameraGone(f.camera)
+	}
+	clear(f.viewers)
+	end := f.endLocked(true)
+	f.mu.Unlock()
+	end()
+}
+
+// endLocked takes the drawing out of the feed and returns what waits for it.
+func (f *feed) endLocked(when bool) func() {
+	if !when || f.box == nil {
+		return func() {}
+	}
+	box, stop, stopped := f.box, f.stop, f.stopped
+	f.box, f.stop, f.stopped = nil, nil, nil
+	return func() {
+		stop()
+		<-stopped
+		box.close()
+	}
+}
+
+func (f *feed) run(ctx context.Context, box *pictureBox, stopped chan struct{}) {
+	defer close(stopped)
+	d := drawer{renderer: overlay.NewRenderer(overlay.Options{MaxWidth: viewerWidth})}
+	defer d.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-box.ready:
+		}
+		p, ok := box.take()
+		if !ok {
+			continue
+		}
+		pic, err := d.draw(p, f.annotate)
+		p.frame.Release()
+		if err != nil {
+			f.logger.Warn("draw picture", "camera", f.camera, "err", err)
+			continue
+		}
+		f.deliver(pic)
+	}
+}
+
+func (f *feed) deliver(pic web.Picture) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for v := range f.viewers {
+		v.put(pic)
+	}
+}
+
+// drawer turns frames into JPEG files, re-making its encoder when the size of
+// the picture changes.
+type drawer struct {
+	renderer      *overlay.Renderer
+	encoder       *avcodec.JPEGEncoder
+	width, height int
+	items         []overlay.Item
+}
+
+func (d *drawer) draw(p picture, annotate bool) (web.Picture, error) {
+	d.items = d.items[:0]
+	for _, o := range p.objects {
+		d.items = append(d.items, overlay.Item{Label: o.Label, Track: o.Track, Score: o.Score, Box: o.Box})
+	}
+	c := d.renderer.Render(p.frame, d.items, annotate)
+	if d.encoder == nil || c.Width != d.width || c.Height != d.height {
+		d.close()
+		enc, err := avcodec.NewJPEGEncoder(c.Width, c.Height, jpegQuality)
+		if err != nil {
+			return web.Picture{}, err
+		}
+		d.encoder, d.width, d.height = enc, c.Width, c.Height
+	}
+	// The file is the viewers' to share and outlives this call: it is the one
+	// allocation of the drawing.
+	jpeg, err := d.encoder.Encode(nil, c.Y, c.Cb, c.Cr, c.StrideY, c.StrideC)
+	if err != nil {
+		return web.Picture{}, err
+	}
+	m := p.frame.Meta()
+	return web.Picture{Camera: m.Camera, Seq: m.Seq, CapturedAt: m.CapturedAt, Width: c.Width, Height: c.Height, JPEG: jpeg}, nil
+}
+
+func (d *drawer) close() {
+	if d.encoder != nil {
+		d.encoder.Close()
+		d.encoder = nil
+	}
+}
