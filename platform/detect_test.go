@@ -296,6 +296,10 @@ func TestDetectMemory(t *testing.T) {
 			TotalBytes: 16384000 << 10, AvailableBytes: 12288000 << 10, CgroupBytes: -1, MemlockBytes: 8 << 20,
 			HugePageBytes: 2 << 20, TransparentHuge: "madvise",
 		}, 0},
+		{"twogpus", platform.Memory{ // the same limit, but with CAP_IPC_LOCK
+			TotalBytes: 16384000 << 10, AvailableBytes: 12288000 << 10, CgroupBytes: -1, MemlockBytes: -1,
+			HugePageBytes: 2 << 20, TransparentHuge: "madvise",
+		}, 0},
 	} {
 		t.Run(c.machine, func(t *testing.T) {
 			p := platform.Detect(platform.Options{Root: machine(t, c.machine)})
