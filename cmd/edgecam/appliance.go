@@ -56,7 +56,9 @@ func (a *appliance) build() (err error) {
 	limit, why := memoryLimit(a.cfg)
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
-	a.codecs = avcodec.Open(avcodec.Options{Logger: a.logger})
+	if a.codecs, err = avcodec.Open(); err != nil {
+		return err
+	}
 	problem, err := a.loadEngine()
 	if err != nil {
 		return err
@@ -163,9 +165,6 @@ func (a *appliance) Close() {
 			if err := a.engine.Close(); err != nil {
 				a.logger.Warn("close model", "err", err)
 			}
-		}
-		if a.codecs != nil {
-			a.codecs.Close()
 		}
 	})
 }

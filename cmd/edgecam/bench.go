@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -69,7 +67,7 @@ func newBenchPipeline() *cobra.Command {
 
 func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*bench.Report, error) {
 	logger := newLogger(progress, "warn", "text")
-	clip, err := readClip(f.clip)
+	clip, err := sim.OpenClip(f.clip)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +80,10 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 		return nil, fmt.Errorf("load model %s: %w", f.model, err)
 	}
 	defer engine.Close() //nolint:errcheck // nothing is left to save
-	codecs := avcodec.Open(avcodec.Options{Logger: logger})
-	defer codecs.Close()
+	codecs, err := avcodec.Open()
+	if err != nil {
+		return nil, err
+	}
 	limit, _ := framepool.DetectLimit(byDefault.Memory.Share, 0)
 	r, err := bench.Run(ctx, bench.Options{
 		Clip: clip, Frames: f.frames, Engine: engine, ScoreThreshold: float32(byDefault.Inference.ScoreThreshold),
@@ -100,19 +100,4 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 		r.Clip = filepath.Base(f.clip) + ", " + r.Clip
 	}
 	return r, nil
-}
-
-func readClip(path string) (*sim.ClipData, error) {
-	data := sim.Clip()
-	if path != "" {
-		var err error
-		if data, err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
-	}
-	clip, err := sim.ReadClip(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("read clip %s: %w", path, err)
-	}
-	return clip, nil
 }
