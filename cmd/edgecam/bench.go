@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,8 +75,7 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 	byDefault := config.Default()
 	engine, err := ort.New(ort.Options{
 		Library: f.library, Model: f.model, Precision: f.precision, Concurrency: 1,
-		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU), Logger: logger,
-	})
+		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU)})
 	if err != nil {
 		return nil, fmt.Errorf("load model %s: %w", f.model, err)
 	}
@@ -86,15 +86,19 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 	}
 	limit, _ := framepool.DetectLimit(byDefault.Memory.Share, 0)
 	r, err := bench.Run(ctx, bench.Options{
-		Clip: clip, Frames: f.frames, Engine: engine, ScoreThreshold: float32(byDefault.Inference.ScoreThreshold),
-		Budget: framepool.NewBudget(limit), Codecs: codecs, Logger: logger,
+		Clip: clip, Frames: f.frames, Engine: engine, Split: func() (model, candidates time.Duration) {
+			st := engine.Stats()
+			return st.Infer, st.Decode
+		},
+		ScoreThreshold: float32(byDefault.Inference.ScoreThreshold),
+		Budget:         framepool.NewBudget(limit), Codecs: codecs, Logger: logger,
 		Progress: func(done int) { fmt.Fprintf(progress, "\r%d of %d frames", done, f.frames) },
 	})
 	fmt.Fprintln(progress)
 	if err != nil {
 		return nil, err
 	}
-	box := platform.Detect(platform.Options{})
+	box := detect()
 	r.Machine = fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
 	if f.clip != "" {
 		r.Clip = filepath.Base(f.clip) + ", " + r.Clip
