@@ -6,9 +6,11 @@ import (
 	"math"
 	"os"
 	"testing"
+	"time"
 
 	"edgecam/infer"
 	"edgecam/infer/ort"
+	"edgecam/infer/track"
 	"edgecam/internal/testkit"
 )
 
@@ -83,4 +85,67 @@ func record(t *testing.T) {
 
 func digits(v float32) float64 { return math.Round(float64(v)*1e4) / 1e4 }
 
-func TestDump(t *testing.T) { t.Log(len(clipDetections(t))) }
+// people are the centres of twelve people, by name and frame, in pixels of the
+// 768×576 picture: marked by hand in every eighth frame in which one is to be seen.
+func people(t *testing.T) map[string]map[int][2]float32 {
+	t.Helper()
+	text, err := os.ReadFile("testdata/people.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p map[string]map[int][2]float32
+	if err := json.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// follow runs the tracker over every step-th frame and counts, over the marks
+// of people: those with a box, those whose box has an id, and how often the id
+// is another than at the person's mark before.
+func follow(t *testing.T, step int) (seen, known, switches int) {
+	const near = 22 // pixels, less than half the distance of people side by side
+	marks := people(t)
+	ids := make(map[string]uint64)
+	tracker := track.New(track.Options{Strong: func(int) float32 { return 0.45 }})
+	begin := time.Unix(1000, 0)
+	frames := clipDetections(t)
+	for f := 0; f < len(frames); f += step {
+		objects := tracker.Update(nil, begin.Add(time.Duration(f)*100*time.Millisecond), frames[f])
+		for name, at := range marks {
+			mark, ok := at[f]
+			if !ok {
+				continue
+			}
+			best, least := -1, float32(near)
+			for i, o := range objects {
+				dx, dy := (o.X1+o.X2)/2*testkit.ClipWidth-mark[0], (o.Y1+o.Y2)/2*testkit.ClipHeight-mark[1]
+				if d := float32(math.Hypot(float64(dx), float64(dy))); o.Class == 0 && d < least {
+					best, least = i, d
+				}
+			}
+			if best < 0 {
+				continue
+			}
+			seen++
+			id := objects[best].ID
+			if id == 0 {
+				continue
+			}
+			known++
+			if before := ids[name]; before != 0 && before != id {
+				switches++
+				t.Logf("step %d, frame %d: %s was %d, is %d", step, f, name, before, id)
+			}
+			ids[name] = id
+		}
+	}
+	return seen, known, switches
+}
+
+func TestClip(t *testing.T) {
+	for _, step := range []int{1, 2, 4} {
+		seen, known, switches := follow(t, step)
+		t.Logf("step %d: seen %d, known %d, switches %d", step, seen, known, switches)
+	}
+}
