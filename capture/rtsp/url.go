@@ -58,9 +58,6 @@ func ParseURL(raw, username, password string) (Target, error) {
 	if !found || (t.scheme != "rtsp" && t.scheme != "rtsps") {
 		return Target{}, errURLScheme
 	}
-	if username == "" && password != "" && !strings.Contains(rest, "@") {
-		return Target{}, errPassword
-	}
 
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -213,6 +210,9 @@ func (t *Target) setLogin(userinfo string, hasLogin bool, username, password str
 		if pass, err = url.PathUnescape(pass); err != nil {
 			return errURLEscape
 		}
+	}
+	if user == "" && password != "" {
+		return errPassword
 	}
 	t.username, t.password = user, pass
 	t.login = username != "" || (hasLogin && userinfo != "")
