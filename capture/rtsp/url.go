@@ -176,8 +176,10 @@ func (t *Target) setHost(hostport string) error {
 	return nil
 }
 
+// notHostRune: letters of other scripts need their ASCII form (xn--…) to be
+// looked up.
 func notHostRune(r rune) bool {
-	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~", r)
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
 }
 
 func (t *Target) setTail(tail string) error {
