@@ -120,7 +120,6 @@ func edgecamAllocate(handle C.uintptr_t, req *C.ec_request, out *C.ec_ring_desc)
 	d := cgo.Handle(handle).Value().(*Decoder)
 	r := Request{
 		Format: Format(req.format), Width: int(req.width), Height: int(req.height), Size: int(req.size),
-		Refs: int(req.refs), Reorder: int(req.reorder),
 	}
 	for i := range r.Offset {
 		r.Offset[i], r.Stride[i] = int(req.offset[i]), int(req.stride[i])

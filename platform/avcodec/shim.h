@@ -30,7 +30,6 @@ typedef struct ec_request {
     int64_t offset[3];
     int64_t stride[3];
     int64_t size;
-    int refs, reorder; // reference and reordered pictures, as far as libavcodec knows them; 0 = unknown
 } ec_request;
 
 // A ring of slots outside the Go heap. words: one 64-bit atomic a slot, low

@@ -160,8 +160,6 @@ static int lay_out(AVCodecContext *c, const AVFrame *f, ec_request *q)
         return err;
     q->width = w;
     q->height = h;
-    q->refs = c->refs;
-    q->reorder = c->has_b_frames;
     for (int i = 0; i < 3 && i < av_pix_fmt_count_planes(f->format); i++) {
         int rows = i ? AV_CEIL_RSHIFT(h, desc->log2_chroma_h) : h;
         q->offset[i] = q->size;
