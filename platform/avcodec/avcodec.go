@@ -163,6 +163,22 @@ func (d *Decoder) Drain(fn func(*Picture)) error {
 	return err
 }
 
+// Reopen starts the decoder anew, with other parameter sets, on the same ring.
+// Pictures that it holds back are lost: Drain first. It clears what Drain
+// cannot: after a broken slice H.264's decoder keeps coefficients that it adds to
+// the next pictures, key frames too. After an error the decoder is closed.
+func (d *Decoder) Reopen(extradata [][]byte) error {
+	if d.c == nil {
+		return fmt.Errorf("reopen decoder: %w", ErrClosed)
+	}
+	extra := annexB(extradata)
+	if code := C.ec_decoder_reopen(d.c, bytesOf(extra), C.int(len(extra))); code < 0 {
+		d.Close()
+		return fmt.Errorf("reopen decoder: %w", codeError(int(code)))
+	}
+	return nil
+}
+
 // Strict says what becomes of a unit that is not whole: on, it is an error; off,
 // as at the start, the decoder makes the best of it and flags what it can.
 func (d *Decoder) Strict(on bool) {
