@@ -45,7 +45,7 @@ func (p regionPlan) prepare(r *region, mem []byte, o regionOptions) error {
 	if err := populate(r.words); err != nil {
 		return err
 	}
-	r.finish(o)
+	r.finish(o, r.pixels, r.words)
 	return nil
 }
 
@@ -67,14 +67,15 @@ func (p regionPlan) allocateHugeTLB(o regionOptions) (*region, error) {
 		return nil, errors.Join(err, unmap(mem))
 	}
 	words := p.pixels + p.guard
-	r := &region{pixels: mem[:p.pixels:p.pixels], words: mem[words : words+p.words], size: p.total(), hugeBytes: size, node: -1, free: func() error { return unmap(mem) }}
-	r.finish(o)
+	r := &region{pixels: mem[:p.pixels:p.pixels], words: mem[words : words+p.words], size: size, hugeBytes: size, node: -1, free: func() error { return unmap(mem) }}
+	r.finish(o, mem)
 	return r, nil
 }
 
-// finish applies what may fail without harm once the pages are there.
-func (r *region) finish(o regionOptions) {
-	for _, b := range [][]byte{r.pixels, r.words} {
+// finish applies to the mapped parts what may fail without harm once the pages
+// are there.
+func (r *region) finish(o regionOptions, parts ...[]byte) {
+	for _, b := range parts {
 		// A forked child must not make the pages copy-on-write under a device
 		// that reads them, and a core dump must not hold pictures.
 		_ = unix.Madvise(b, unix.MADV_DONTFORK)

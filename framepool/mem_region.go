@@ -55,6 +55,14 @@ func planRegion(pixels, slots int, huge bool) regionPlan {
 
 func (p regionPlan) total() int { return p.pixels + p.guard + p.words }
 
+// most is what the region takes in the dearest way of allocating it.
+func (p regionPlan) most() int {
+	if p.huge {
+		return alignUp(p.total(), hugePage)
+	}
+	return p.total()
+}
+
 // word is the control word of slot i.
 func (r *region) word(i int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&r.words[i*wordStride]))

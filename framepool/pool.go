@@ -81,17 +81,8 @@ func newPool(o Options) (*Pool, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	plan := planRegion(stride*o.Slots, o.Slots, o.HugePages)
-	if o.Budget != nil {
-		if err := o.Budget.Reserve(int64(plan.total())); err != nil {
-			return nil, err
-		}
-	}
-	r, err := plan.allocate(regionOptions{name: o.Name, lock: o.Lock, node: o.Node, log: o.Logger, firstWarning: o.Budget.firstWarning})
+	r, err := allocateWithin(o, planRegion(stride*o.Slots, o.Slots, o.HugePages))
 	if err != nil {
-		if o.Budget != nil {
-			o.Budget.Release(int64(plan.total()))
-		}
 		return nil, err
 	}
 	p := &Pool{
@@ -100,6 +91,25 @@ func newPool(o Options) (*Pool, error) {
 	}
 	p.mapDevice()
 	return p, nil
+}
+
+// allocateWithin takes the region's memory under the budget: the most that it
+// may need first, so that the limit holds at every moment.
+func allocateWithin(o Options, plan regionPlan) (*region, error) {
+	ro := regionOptions{name: o.Name, lock: o.Lock, node: o.Node, log: o.Logger, firstWarning: o.Budget.firstWarning}
+	if o.Budget == nil {
+		return plan.allocate(ro)
+	}
+	if err := o.Budget.Reserve(int64(plan.most())); err != nil {
+		return nil, err
+	}
+	r, err := plan.allocate(ro)
+	if err != nil {
+		o.Budget.Release(int64(plan.most()))
+		return nil, err
+	}
+	o.Budget.Release(int64(plan.most() - r.bytes()))
+	return r, nil
 }
 
 // mapDevice shows the pixels to the GPU. A driver that cannot (no register
