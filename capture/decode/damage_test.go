@@ -4,6 +4,9 @@ package decode_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -303,3 +306,36 @@ func sets264(c testkit.Clip) (sets [][]byte) {
 	}
 	return sets
 }
+
+// TestNoise plays a stream that FFmpeg's noise filter has torn up: few frames,
+// few lines, no end of the session.
+func TestNoise(t *testing.T) {
+	const frames = 120
+	clip := testkit.Encode(t, "h264", "yuv420p", "320x180", frames, "-g", "10", "-bf", "0", "-bsf:v", "h264_metadata=aud=insert,noise=amount=200")
+	var lines countHandler
+	d := forClip(t, clip, decode.Options{Logger: slog.New(&lines)})
+	s := &sink{t: t, discard: true}
+	for i := range clip.Units {
+		err := d.Decode(unit(clip, i), s.emit)
+		if errors.As(err, new(*capture.UnsupportedError)) {
+			t.Fatalf("unit %d: %v", i, err)
+		}
+	}
+	d.Close()
+	st := d.Stats()
+	t.Logf("%d frames, %d lines, dropped %v", st.Frames, lines.n, st.Dropped)
+	if st.Dropped[decode.DropDamaged] == 0 || st.Frames > frames/2 {
+		t.Errorf("%d frames of a torn stream, dropped %v", st.Frames, st.Dropped)
+	}
+	if lines.n > 20 {
+		t.Errorf("%d lines of log", lines.n)
+	}
+}
+
+// countHandler counts the lines of a log.
+type countHandler struct{ n int }
+
+func (h *countHandler) Enabled(_ context.Context, l slog.Level) bool { return l > slog.LevelInfo }
+func (h *countHandler) Handle(context.Context, slog.Record) error    { h.n++; return nil }
+func (h *countHandler) WithAttrs([]slog.Attr) slog.Handler           { return h }
+func (h *countHandler) WithGroup(string) slog.Handler                { return h }
