@@ -35,6 +35,7 @@ type Decoder struct {
 	thresholds []float32
 	lowest     uint32 // bits of the lowest threshold
 	candidates []Detection
+	suppress   Suppressor
 }
 
 // NewDecoder checks opts.
@@ -48,7 +49,12 @@ func NewDecoder(opts DecoderOptions) (*Decoder, error) {
 	if opts.Width < 1 || opts.Height < 1 || opts.Boxes < 1 || opts.Classes < 1 {
 		return nil, errors.New("make decoder: width, height, boxes and classes must be at least 1")
 	}
-	d := &Decoder{opts: opts, thresholds: make([]float32, opts.Classes), candidates: make([]Detection, 0, 256)}
+	d := &Decoder{
+		opts:       opts,
+		thresholds: make([]float32, opts.Classes),
+		candidates: make([]Detection, 0, 256),
+		suppress:   Suppressor{IoU: opts.IoU, Limit: maxDetections},
+	}
 	d.SetThresholds(func(int) float32 { return 0.5 })
 	return d, nil
 }
@@ -99,7 +105,7 @@ func (d *Decoder) Decode(boxes, scores []float32, dst []Detection) (dets []Detec
 	if len(d.candidates) > maxCandidates {
 		d.candidates = best(d.candidates, maxCandidates)
 	}
-	kept := NMS(d.candidates, d.opts.IoU, maxDetections)
+	kept := d.suppress.Run(d.candidates)
 	return append(dst, kept...), seen&^sign == 0, nil
 }
 

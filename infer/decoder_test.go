@@ -45,7 +45,7 @@ func decoder(tb testing.TB, boxes, classes int) *infer.Decoder {
 func TestDecode(t *testing.T) {
 	o := quiet(40, 10)
 	o.put(0, 3, 0.9, 100, 100, 200, 200)
-	o.put(1, 3, 0.8, 102, 101, 199, 203)  // overlaps the one before
+	o.put(1, 3, 0.5, 102, 101, 199, 203)  // overlaps the one before
 	o.put(2, 4, 0.7, 102, 101, 199, 203)  // another class stays
 	o.put(3, 3, 0.6, 300, 200, 500, 400)  // is clipped
 	o.put(4, 3, 0.99, 420, 10, 480, 50)   // lies outside

@@ -8,54 +8,84 @@ import (
 	"edgecam/infer"
 )
 
-// TestNMSProperties checks on random scenes what must hold of any result.
-func TestNMSProperties(t *testing.T) {
+// plainNMS is the textbook's, for comparison.
+func plainNMS(sorted []infer.Detection, iou float32) []infer.Detection {
+	var kept []infer.Detection
+	for i := range sorted {
+		if !slices.ContainsFunc(kept, func(k infer.Detection) bool {
+			return k.Class == sorted[i].Class && infer.IoU(&k, &sorted[i]) > iou
+		}) {
+			kept = append(kept, sorted[i])
+		}
+	}
+	return kept
+}
+
+// TestSuppressorProperties checks on random scenes what must hold of any result.
+func TestSuppressorProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for round := range 300 {
-		iou := 0.3 + rng.Float32()*0.6
+		s := infer.Suppressor{IoU: 0.3 + rng.Float32()*0.6, Limit: 1000}
 		dets := make([]infer.Detection, rng.IntN(60))
 		for i := range dets {
 			x, y := rng.Float32()*100, rng.Float32()*100
 			dets[i] = infer.Detection{
-				Class: rng.IntN(3), Score: float32(rng.IntN(20)) / 20,
+				Class: rng.IntN(3), Score: float32(1+rng.IntN(20)) / 20,
 				X1: x, Y1: y, X2: x + 1 + rng.Float32()*60, Y2: y + 1 + rng.Float32()*60,
 			}
 		}
-		shuffled := slices.Clone(dets)
+		shuffled, sorted := slices.Clone(dets), slices.Clone(dets)
 		rng.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		all := slices.Clone(dets)
 
-		kept := infer.NMS(dets, iou, 1000)
-		if other := infer.NMS(shuffled, iou, 1000); !slices.Equal(kept, other) {
+		kept := s.Run(dets)
+		if other := s.Run(shuffled); !slices.Equal(kept, other) {
 			t.Fatalf("round %d: the result depends on the order", round)
 		}
+		// Run sorted dets in place: of a limit of 0 only that is left to see.
+		(&infer.Suppressor{}).Run(sorted)
+		want := plainNMS(sorted, s.IoU)
+		if len(kept) != len(want) {
+			t.Fatalf("round %d: %d kept, plain NMS keeps %d", round, len(kept), len(want))
+		}
 		for i := range kept {
-			if !slices.Contains(all, kept[i]) {
-				t.Fatalf("round %d: %v was not there before", round, kept[i])
+			if kept[i].Class != want[i].Class || kept[i].Score != want[i].Score {
+				t.Fatalf("round %d: place %d is %v, plain NMS has %v", round, i, kept[i], want[i])
 			}
-			if i > 0 && kept[i].Score > kept[i-1].Score {
-				t.Fatalf("round %d: not sorted at %d", round, i)
-			}
-			for j := range i {
-				if kept[i].Class == kept[j].Class && infer.IoU(&kept[i], &kept[j]) > iou {
-					t.Fatalf("round %d: kept %v and %v", round, kept[j], kept[i])
-				}
+			// Averaging over boxes that overlap the best by more than IoU
+			// cannot lead far from it.
+			if got := infer.IoU(&kept[i], &want[i]); got < s.IoU-1e-4 {
+				t.Fatalf("round %d: %v is at %v of the best box %v", round, kept[i], got, want[i])
 			}
 		}
-		for i := range all {
-			if slices.Contains(kept, all[i]) {
-				continue
-			}
-			dropped := slices.ContainsFunc(kept, func(k infer.Detection) bool {
-				return k.Class == all[i].Class && k.Score >= all[i].Score && infer.IoU(&k, &all[i]) > iou
-			})
-			if !dropped {
-				t.Fatalf("round %d: %v was dropped without reason", round, all[i])
-			}
+		s.Limit = 3
+		if limited := s.Run(slices.Clone(sorted)); len(limited) != min(3, len(kept)) {
+			t.Fatalf("round %d: %d kept with a limit of 3", round, len(limited))
 		}
-		if limited := infer.NMS(slices.Clone(all), iou, 3); len(limited) != min(3, len(kept)) || !slices.Equal(limited, kept[:len(limited)]) {
-			t.Fatalf("round %d: with a limit of 3: %v", round, limited)
-		}
+	}
+}
+
+// TestSuppressorAveragesTies wants a box that does not jump when the better of
+// two near ties changes.
+func TestSuppressorAveragesTies(t *testing.T) {
+	a := infer.Detection{Score: 0.737, X1: 100, Y1: 100, X2: 140, Y2: 200}
+	b := infer.Detection{Score: 0.736, X1: 104, Y1: 98, X2: 141, Y2: 196}
+	weak := infer.Detection{Score: 0.6, X1: 90, Y1: 100, X2: 140, Y2: 210}
+	s := infer.Suppressor{IoU: 0.6, Limit: 10}
+	first := s.Run([]infer.Detection{a, b, weak})[0]
+	a.Score, b.Score = b.Score, a.Score
+	second := s.Run([]infer.Detection{a, b, weak})[0]
+	if got := infer.IoU(&first, &second); got < 0.995 {
+		t.Errorf("overlap %v of %v and %v", got, first, second)
+	}
+	if d := first.X1 - 102; d < -0.2 || d > 0.2 {
+		t.Errorf("left edge %v, wanted about the middle of 100 and 104", first.X1)
+	}
+	if first.Score != 0.737 {
+		t.Errorf("score %v, want the best one's", first.Score)
+	}
+	a.Score, b.Score = 0.9, 0.7
+	if alone := s.Run([]infer.Detection{a, b})[0]; infer.IoU(&alone, &a) < 0.999 {
+		t.Errorf("%v, wanted the clear winner %v", alone, a)
 	}
 }
 

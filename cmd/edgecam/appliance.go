@@ -49,14 +49,16 @@ func newAppliance(cfg config.Config, logger *slog.Logger) (*appliance, error) {
 }
 
 func (a *appliance) build() (err error) {
-	box := platform.Detect(platform.Options{})
+	box := detect()
 	if a.cfg.GPU.Mode == "require" {
 		return errors.New("gpu.mode is require, and this version has no GPU engine yet: use auto or off")
 	}
 	limit, why := memoryLimit(a.cfg)
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
-	a.codecs = avcodec.Open(avcodec.Options{Logger: a.logger})
+	if a.codecs, err = avcodec.Open(); err != nil {
+		return err
+	}
 	problem, err := a.loadEngine()
 	if err != nil {
 		return err
@@ -86,7 +88,7 @@ func (a *appliance) build() (err error) {
 func (a *appliance) loadEngine() (problem string, err error) {
 	engine, err := ort.New(ort.Options{
 		Library: a.cfg.Inference.Library, Model: a.cfg.Inference.Model, Precision: a.cfg.Inference.Precision,
-		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU), Logger: a.logger,
+		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU),
 	})
 	var missing *onnxruntime.UnavailableError
 	if errors.As(err, &missing) && a.cfg.Inference.Library == "" {
@@ -163,9 +165,6 @@ func (a *appliance) Close() {
 			if err := a.engine.Close(); err != nil {
 				a.logger.Warn("close model", "err", err)
 			}
-		}
-		if a.codecs != nil {
-			a.codecs.Close()
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +35,7 @@ type camera struct {
 	logger *slog.Logger
 
 	supervisor *capture.Supervisor // nil when disabled
-	decoder    atomic.Pointer[decode.Decoder]
-	lane       *lane // nil when the camera is not analysed
+	lane       *lane               // nil when the camera is not analysed
 	raw        *feed
 	annotated  *feed
 	tracker    *track.Tracker
@@ -51,14 +51,20 @@ type camera struct {
 	lastShown time.Time
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
+
+	seq atomic.Uint64 // of the last decoded picture, across sessions
+
+	mu      sync.Mutex
+	decoder *decode.Decoder   // guarded by mu; of the newest session, nil before the first
+	lost    map[string]uint64 // guarded by mu; drops of the decoders before that one
 }
 
 // newCamera lists the stages in the order in which a frame walks through them.
 func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
-	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now())}
+	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now()), lost: map[string]uint64{}}
 	c.ages = newAges()
-	c.raw = newFeed(id, false, c.logger)
-	c.annotated = newFeed(id, true, c.logger)
+	c.raw = newFeed(id, false, p.codecs, c.logger)
+	c.annotated = newFeed(id, true, p.codecs, c.logger)
 	if p.engine != nil && cfg.Detect.Enabled {
 		t, err := thresholds(p.engine.Info().Labels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
 		if err != nil {
@@ -174,25 +180,33 @@ func (c *camera) objects(tracked []track.Object) []event.Object {
 }
 
 func (c *camera) opener() func(attempt int) (capture.Source, error) {
-	memory := rtsp.NewMemory()
-	return func(attempt int) (capture.Source, error) {
+	memory := &rtsp.TransportMemory{}
+	return func(int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
-			Transport: c.cfg.Transport, Memory: memory,
+			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
 		})
 	}
 }
 
+// newDecoder makes the decoder of a session; the one before is closed by then.
 func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	d, err := decode.New(decode.Options{
-		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs,
+		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
 		Logger: c.logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.decoder.Store(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.decoder != nil {
+		for reason, n := range c.decoder.Stats().Dropped {
+			c.lost[reason] += n
+		}
+	}
+	c.decoder = d
 	return d, nil
 }

@@ -10,17 +10,10 @@ import (
 	"time"
 
 	"edgecam/capture"
-
-	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
-	"github.com/bluenviron/mediacommon/v2/pkg/formats/mp4"
-	"github.com/bluenviron/mediacommon/v2/pkg/formats/pmp4"
 )
 
 //go:embed pets-s2l1-20s.mp4
 var builtin []byte
-
-// maxSample bounds one picture of a clip: 64 MiB.
-const maxSample = 64 << 20
 
 // Sample is one coded picture of a clip.
 type Sample struct {
@@ -64,68 +57,17 @@ func OpenClip(path string) (*ClipData, error) {
 
 // ReadClip reads the first video track of an MP4 file: H.264, H.265 or MJPEG.
 func ReadClip(r io.ReadSeeker) (*ClipData, error) {
-	var file pmp4.Presentation
-	if err := file.Unmarshal(r); err != nil {
-		return nil, fmt.Errorf("read MP4: %w", err)
+	track, err := findTrack(r)
+	if err != nil {
+		return nil, err
 	}
-	for _, track := range file.Tracks {
-		clip := &ClipData{}
-		switch codec := track.Codec.(type) {
-		case *mp4.CodecH264:
-			clip.Codec, clip.SPS, clip.PPS = capture.H264, codec.SPS, codec.PPS
-		case *mp4.CodecH265:
-			clip.Codec, clip.VPS, clip.SPS, clip.PPS = capture.H265, codec.VPS, codec.SPS, codec.PPS
-		case *mp4.CodecMJPEG:
-			clip.Codec = capture.MJPEG
-		default:
-			continue
-		}
-		if err := clip.read(track); err != nil {
-			return nil, err
-		}
-		return clip, nil
+	if track == nil {
+		return nil, errors.New("read MP4: it has no H.264, H.265 or MJPEG track")
 	}
-	return nil, errors.New("read MP4: it has no H.264, H.265 or MJPEG track")
-}
-
-func (c *ClipData) read(track *pmp4.Track) error {
-	if track.TimeScale == 0 {
-		return errors.New("read MP4: the track has no time scale")
+	if err := track.load(r); err != nil {
+		return nil, err
 	}
-	ticks := func(n int64) time.Duration {
-		scale := int64(track.TimeScale)
-		return time.Duration(n/scale)*time.Second + time.Duration(n%scale)*time.Second/time.Duration(scale)
-	}
-	var dts int64
-	for i, s := range track.Samples {
-		sample := Sample{DTS: ticks(dts), PTS: ticks(dts + int64(s.PTSOffset)), RandomAccess: !s.IsNonSyncSample}
-		dts += int64(s.Duration)
-		if s.GetPayload == nil || s.PayloadSize > maxSample {
-			return fmt.Errorf("read MP4: sample %d has no place in the file", i+1)
-		}
-		payload, err := s.GetPayload()
-		if err != nil {
-			return fmt.Errorf("read MP4 sample %d: %w", i+1, err)
-		}
-		if c.Codec == capture.MJPEG {
-			sample.NALUs = [][]byte{payload}
-		} else {
-			var units h264.AVCC // H.265 has the same framing
-			if err := units.Unmarshal(payload); err != nil {
-				return fmt.Errorf("read MP4 sample %d: %w", i+1, err)
-			}
-			sample.NALUs = units
-		}
-		c.Samples = append(c.Samples, sample)
-	}
-	c.Duration = ticks(dts)
-	if len(c.Samples) == 0 || c.Duration <= 0 {
-		return errors.New("read MP4: the video track is empty")
-	}
-	if !c.Samples[0].RandomAccess {
-		return errors.New("read MP4: the clip does not begin with a key frame")
-	}
-	return nil
+	return track.clip, nil
 }
 
 // ParameterSets gives the clip's parameter sets in the order in which a

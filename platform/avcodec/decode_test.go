@@ -14,64 +14,8 @@ import (
 	"edgecam/platform/avcodec"
 )
 
-// clip is a stream as a camera would send it, and what ffmpeg makes of it.
-type clip struct {
-	codec string // "h264", "hevc", "mjpeg"
-	units [][][]byte
-	raw   []byte
-}
-
-// source draws a picture that moves. It is drawn in 4:4:4, since sources of other
-// formats round odd sizes.
-func source(size string, frames int) []string {
-	return []string{
-		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%s:rate=10,format=yuv444p", size),
-		"-frames:v", fmt.Sprint(frames),
-	}
-}
-
-func encode(t testing.TB, codec, format, size string, frames int, args ...string) clip {
-	t.Helper()
-	return encodeAs(t, codec, format, format, size, frames, args...)
-}
-
-// encodeAs is encode for streams that decode to another format, out.
-func encodeAs(t testing.TB, codec, format, out, size string, frames int, args ...string) clip {
-	t.Helper()
-	all := append(source(size, frames), "-pix_fmt", format)
-	switch codec {
-	case "h264":
-		all = append(all, "-c:v", "libx264", "-preset", "ultrafast", "-bsf:v", "h264_metadata=aud=insert")
-	case "hevc":
-		all = append(all, "-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:aud=1")
-	case "mjpeg":
-		all = append(all, "-c:v", "mjpeg", "-strict", "-1", "-q:v", "3", "-f", "mjpeg")
-	}
-	return load(t, codec, testkit.FFmpegFile(t, "in."+codec, append(all, args...)...), out)
-}
-
-func load(t testing.TB, codec, path, format string) clip {
-	t.Helper()
-	b := testkit.FFmpeg(t, "copy."+codec, "-i", path, "-c", "copy", "-f", codec)
-	c := clip{codec: codec}
-	switch codec {
-	case "h264":
-		c.units = testkit.AccessUnitsH264(b)
-	case "hevc":
-		c.units = testkit.AccessUnitsH265(b)
-	case "mjpeg":
-		for _, j := range testkit.JPEGs(b) {
-			c.units = append(c.units, [][]byte{j})
-		}
-	}
-	// The format is the decoder's own: a conversion would not be the truth.
-	c.raw = testkit.FFmpeg(t, "out.raw", "-flags", "unaligned", "-i", path,
-		"-f", "rawvideo", "-pix_fmt", format, "-vsync", "passthrough")
-	return c
-}
-
-func (c clip) unit(i int) avcodec.Unit {
-	return avcodec.Unit{Parts: c.units[i], StartCodes: c.codec != "mjpeg", PTS: int64(i)}
+func unit(c testkit.Clip, i int) avcodec.Unit {
+	return avcodec.Unit{Parts: c.Units[i], StartCodes: c.Codec != "mjpeg", PTS: int64(i)}
 }
 
 func TestPixelsAreFFmpegs(t *testing.T) {
@@ -121,7 +65,7 @@ func TestPixelsAreFFmpegs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			const frames = 12
 			out, _, _ := strings.Cut(c.want, " ")
-			in := encodeAs(t, c.codec, c.format, out, c.size, frames, c.args...)
+			in := testkit.EncodeAs(t, c.codec, c.format, out, c.size, frames, c.args...)
 			rs := newRings(t, 20)
 			d := open(t, avcodec.Options{Decoder: c.codec, Codec: c.codec, Threads: c.threads, Allocate: rs.allocate})
 			d.Strict(true)
@@ -137,8 +81,8 @@ func TestPixelsAreFFmpegs(t *testing.T) {
 				pts = append(pts, p.PTS)
 				got = append(got, rs.pixels(p)...)
 			}
-			for i := range in.units {
-				if err := d.Decode(in.unit(i), take); err != nil {
+			for i := range in.Units {
+				if err := d.Decode(unit(in, i), take); err != nil {
 					t.Fatalf("unit %d: %v", i, err)
 				}
 			}
@@ -151,8 +95,8 @@ func TestPixelsAreFFmpegs(t *testing.T) {
 			if s := slices.Sorted(slices.Values(pts)); len(slices.Compact(s)) != len(pts) {
 				t.Errorf("units come back as %v", pts)
 			}
-			if !bytes.Equal(got, in.raw) {
-				t.Errorf("pixels differ from ffmpeg's (%d and %d bytes)", len(got), len(in.raw))
+			if !bytes.Equal(got, in.Raw) {
+				t.Errorf("pixels differ from ffmpeg's (%d and %d bytes)", len(got), len(in.Raw))
 			}
 			checkRequests(t, rs.requests)
 			d.Close()
@@ -190,7 +134,7 @@ func TestRefusedFormatsAreNamed(t *testing.T) {
 			in := refused(t, c.codec, c.format, c.enc)
 			rs := newRings(t, 20)
 			d := open(t, avcodec.Options{Decoder: c.codec, Allocate: rs.allocate})
-			err := d.Decode(in.unit(0), func(*avcodec.Picture) { t.Error("a picture came") })
+			err := d.Decode(unit(in, 0), func(*avcodec.Picture) { t.Error("a picture came") })
 			var fe *avcodec.FormatError
 			if !errors.As(err, &fe) {
 				t.Fatalf("error %v, want a *FormatError", err)
@@ -205,63 +149,63 @@ func TestRefusedFormatsAreNamed(t *testing.T) {
 	}
 }
 
-func refused(t *testing.T, codec, format, enc string) clip {
+func refused(t *testing.T, codec, format, enc string) testkit.Clip {
 	t.Helper()
 	switch {
 	case codec == "mjpeg":
-		return encode(t, "mjpeg", "yuvj444p", "64x64", 1, "-bsf:v", "null").resample(0x12, 0x11, 0x11)
+		return resample(testkit.Encode(t, "mjpeg", "yuvj444p", "64x64", 1), 0x12, 0x11, 0x11)
 	case enc == "libx264rgb":
-		return encode(t, "h264", format, "64x64", 2, "-c:v", enc, "-pix_fmt", "rgb24")
+		return testkit.Encode(t, "h264", format, "64x64", 2, "-c:v", enc, "-pix_fmt", "rgb24")
 	}
-	return encode(t, codec, format, "64x64", 2)
+	return testkit.Encode(t, codec, format, "64x64", 2)
 }
 
 // resample writes the sampling factors of the components into the frame header
 // of the JPEG file.
-func (c clip) resample(factors ...byte) clip {
-	j := slices.Clone(c.units[0][0])
+func resample(c testkit.Clip, factors ...byte) testkit.Clip {
+	j := slices.Clone(c.Units[0][0])
 	sof := bytes.Index(j, []byte{0xff, 0xc0})
 	for i, f := range factors {
 		j[sof+11+3*i] = f
 	}
-	c.units[0][0] = j
+	c.Units[0][0] = j
 	return c
 }
 
 func TestAllocateRefuses(t *testing.T) {
-	in := encode(t, "h264", "yuv420p", "64x64", 2)
+	in := testkit.Encode(t, "h264", "yuv420p", "64x64", 2)
 	rs := newRings(t, 20)
 	rs.refuse = errTooBig
 	d := open(t, avcodec.Options{Decoder: "h264", Allocate: rs.allocate})
-	err := d.Decode(in.unit(0), func(*avcodec.Picture) { t.Error("a picture came") })
+	err := d.Decode(unit(in, 0), func(*avcodec.Picture) { t.Error("a picture came") })
 	if !errors.Is(err, errTooBig) || err.Error() != "allocate pictures: 9 of 8 bytes" {
 		t.Errorf("error %v", err)
 	}
 	// The next unit asks again.
 	rs.refuse = nil
 	n := 0
-	if err := d.Decode(in.unit(0), func(*avcodec.Picture) { n++ }); err != nil || n != 1 {
+	if err := d.Decode(unit(in, 0), func(*avcodec.Picture) { n++ }); err != nil || n != 1 {
 		t.Errorf("%d pictures, %v", n, err)
 	}
 }
 
 func TestExhaustedRing(t *testing.T) {
-	in := encode(t, "mjpeg", "yuvj420p", "64x64", 4)
+	in := testkit.Encode(t, "mjpeg", "yuvj420p", "64x64", 4)
 	rs := newRings(t, 2)
 	d := open(t, avcodec.Options{Decoder: "mjpeg", Allocate: rs.allocate})
 	keep := func(p *avcodec.Picture) { rs.of(p).word(p.Slot).Add(1) }
 	for i := range 2 {
-		if err := d.Decode(in.unit(i), keep); err != nil {
+		if err := d.Decode(unit(in, i), keep); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := d.Decode(in.unit(2), keep)
+	err := d.Decode(unit(in, 2), keep)
 	if !errors.Is(err, avcodec.ErrExhausted) || d.Exhausted() != 1 {
 		t.Fatalf("error %v, %d exhausted", err, d.Exhausted())
 	}
 	rs.all[0].word(1).Add(^uint64(0))
 	var at string
-	if err := d.Decode(in.unit(3), func(p *avcodec.Picture) { at = fmt.Sprint(p.Slot, p.Gen, p.Readers) }); err != nil {
+	if err := d.Decode(unit(in, 3), func(p *avcodec.Picture) { at = fmt.Sprint(p.Slot, p.Gen, p.Readers) }); err != nil {
 		t.Fatal(err)
 	}
 	if at != "1 2 1" {
@@ -270,16 +214,16 @@ func TestExhaustedRing(t *testing.T) {
 }
 
 func TestSizeChanges(t *testing.T) {
-	small := encode(t, "h264", "yuv420p", "64x64", 3, "-bf", "0")
-	large := encode(t, "h264", "yuv420p", "128x96", 3, "-bf", "0")
+	small := testkit.Encode(t, "h264", "yuv420p", "64x64", 3, "-bf", "0")
+	large := testkit.Encode(t, "h264", "yuv420p", "128x96", 3, "-bf", "0")
 	rs := newRings(t, 8)
 	d := open(t, avcodec.Options{Decoder: "h264", Allocate: rs.allocate})
 	for round := range 20 {
-		for _, c := range []clip{small, large} {
+		for _, c := range []testkit.Clip{small, large} {
 			n := 0
-			for i := range c.units {
-				if err := d.Decode(c.unit(i), func(p *avcodec.Picture) {
-					if !bytes.Contains(c.raw, rs.pixels(p)) {
+			for i := range c.Units {
+				if err := d.Decode(unit(c, i), func(p *avcodec.Picture) {
+					if !bytes.Contains(c.Raw, rs.pixels(p)) {
 						t.Errorf("round %d: a picture of %dx%d is not ffmpeg's", round, p.Width, p.Height)
 					}
 					n++
@@ -304,12 +248,12 @@ func TestSizeChanges(t *testing.T) {
 
 // TestHeldPictures closes a decoder while pictures are held: they stay.
 func TestHeldPictures(t *testing.T) {
-	in := encode(t, "h264", "yuv420p", "64x64", 6, "-bf", "0")
+	in := testkit.Encode(t, "h264", "yuv420p", "64x64", 6, "-bf", "0")
 	rs := newRings(t, 12)
 	d := open(t, avcodec.Options{Decoder: "h264", Allocate: rs.allocate})
 	var held []avcodec.Picture
-	for i := range in.units {
-		if err := d.Decode(in.unit(i), func(p *avcodec.Picture) {
+	for i := range in.Units {
+		if err := d.Decode(unit(in, i), func(p *avcodec.Picture) {
 			rs.of(p).word(p.Slot).Add(1)
 			held = append(held, *p)
 		}); err != nil {
@@ -322,16 +266,16 @@ func TestHeldPictures(t *testing.T) {
 	if len(held) != 6 || g.inUse() != 6 {
 		t.Fatalf("%d pictures held, %d slots in use, want 6", len(held), g.inUse())
 	}
-	size := len(in.raw) / 6
+	size := len(in.Raw) / 6
 	for i := range held {
-		if !bytes.Equal(rs.pixels(&held[i]), in.raw[i*size:][:size]) {
+		if !bytes.Equal(rs.pixels(&held[i]), in.Raw[i*size:][:size]) {
 			t.Errorf("picture %d changed", i)
 		}
 		if w := g.word(held[i].Slot).Load(); w != uint64(held[i].Gen)<<32|1 {
 			t.Errorf("picture %d: control word %x", i, w)
 		}
 	}
-	if err := d.Decode(in.unit(0), nil); !errors.Is(err, avcodec.ErrClosed) {
+	if err := d.Decode(unit(in, 0), nil); !errors.Is(err, avcodec.ErrClosed) {
 		t.Errorf("decode after close: %v", err)
 	}
 }
@@ -343,12 +287,12 @@ func TestNoDelayWithoutBPictures(t *testing.T) {
 			if codec == "hevc" {
 				args = []string{"-x265-params", "log-level=none:aud=1:bframes=0"}
 			}
-			in := encode(t, codec, "yuv420p", "64x64", 8, args...)
+			in := testkit.Encode(t, codec, "yuv420p", "64x64", 8, args...)
 			rs := newRings(t, 20)
 			d := open(t, avcodec.Options{Decoder: codec, Allocate: rs.allocate})
-			for i := range in.units {
+			for i := range in.Units {
 				got := int64(-1)
-				if err := d.Decode(in.unit(i), func(p *avcodec.Picture) { got = p.PTS }); err != nil {
+				if err := d.Decode(unit(in, i), func(p *avcodec.Picture) { got = p.PTS }); err != nil {
 					t.Fatal(err)
 				}
 				if got != int64(i) {
@@ -365,10 +309,10 @@ func TestParameterSetsOutOfBand(t *testing.T) {
 		"hevc": func(n []byte) bool { k := n[0] >> 1 & 63; return k >= 32 && k <= 34 },
 	} {
 		t.Run(codec, func(t *testing.T) {
-			in := encode(t, codec, "yuv420p", "64x64", 4)
+			in := testkit.Encode(t, codec, "yuv420p", "64x64", 4)
 			var sets [][]byte
-			for i := range in.units {
-				in.units[i] = slices.DeleteFunc(slices.Clone(in.units[i]), func(n []byte) bool {
+			for i := range in.Units {
+				in.Units[i] = slices.DeleteFunc(slices.Clone(in.Units[i]), func(n []byte) bool {
 					if types(n) {
 						sets = append(sets, n)
 					}
@@ -384,8 +328,8 @@ func TestParameterSetsOutOfBand(t *testing.T) {
 				d.Strict(true)
 				for round := range 2 {
 					n := 0
-					for i := range in.units {
-						if err := d.Decode(in.unit(i), func(*avcodec.Picture) { n++ }); err != nil {
+					for i := range in.Units {
+						if err := d.Decode(unit(in, i), func(*avcodec.Picture) { n++ }); err != nil {
 							t.Errorf("%s, round %d: %v", name, round, err)
 						}
 					}
@@ -415,15 +359,15 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestLinesAreTheDecoders(t *testing.T) {
-	in := encode(t, "h264", "yuv420p", "64x64", 2)
+	in := testkit.Encode(t, "h264", "yuv420p", "64x64", 2)
 	good := open(t, avcodec.Options{Decoder: "h264", Allocate: newRings(t, 20).allocate})
 	bad := open(t, avcodec.Options{Decoder: "h264", Allocate: newRings(t, 20).allocate})
-	orphan := avcodec.Unit{Parts: in.units[1], StartCodes: true}
+	orphan := avcodec.Unit{Parts: in.Units[1], StartCodes: true}
 	for range 3 {
 		if err := bad.Decode(orphan, func(*avcodec.Picture) {}); err == nil {
 			t.Error("slices without parameter sets gave no error")
 		}
-		if err := good.Decode(in.unit(0), func(*avcodec.Picture) {}); err != nil {
+		if err := good.Decode(unit(in, 0), func(*avcodec.Picture) {}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -23,7 +23,6 @@ function emptyButKeep(): Plugin {
 
 export default defineConfig({
   root,
-  base: './',
   plugins: [emptyButKeep()],
   build: {
     outDir: dist,

@@ -47,7 +47,7 @@ export class App {
   private toLogin(): void {
     this.poller.pause();
     this.hub.pause();
-    location.replace(`login?next=${encodeURIComponent(location.pathname + location.hash)}`);
+    location.replace(`/login?next=${encodeURIComponent(location.pathname + location.hash)}`);
   }
 }
 

@@ -5,9 +5,11 @@ import './style/cameras.css';
 import './style/camera.css';
 import './style/system.css';
 import { App, AppProvider } from './app';
+import { adoptPath } from './route';
 import { followTheme } from './theme';
 import { Shell } from './view/shell';
 
+adoptPath();
 const app = new App();
 followTheme(app.prefs);
 render(

@@ -3,7 +3,10 @@
 
 import type { Camera, CameraState } from './api/types';
 
-const states: Record<CameraState, string> = {
+/** Unknown: what the page knows is from before the connection was lost. */
+export type ShownState = CameraState | 'unknown';
+
+const states: Record<ShownState, string> = {
   connecting: 'Connecting',
   live: 'Live',
   stalled: 'Stalled',
@@ -11,9 +14,10 @@ const states: Record<CameraState, string> = {
   auth_failed: 'Wrong password',
   unsupported: 'Unsupported',
   disabled: 'Off',
+  unknown: 'Unknown',
 };
 
-export function stateWord(state: CameraState): string {
+export function stateWord(state: ShownState): string {
   return states[state];
 }
 
@@ -32,22 +36,22 @@ export function stateAdvice(state: CameraState): string {
   return advice[state];
 }
 
+// Completes "112 skipped: …".
 const dropReasons: Record<string, string> = {
-  replaced: 'a newer picture was ready',
-  superseded: 'a newer picture was ready',
-  stale: 'too old to be worth analysing',
-  rate: 'above the chosen analysis rate',
+  replaced: 'a newer one was ready',
+  superseded: 'a newer one was ready',
+  stale: 'too old to be of use',
+  rate: 'above the chosen rate',
+  rate_limit: 'above the chosen rate',
   pool_exhausted: 'no free slot in the frame pool',
-  pool: 'no free slot in the frame pool',
-  corrupt: 'damaged on the way',
-  decode_error: 'could not be decoded',
-  decode: 'could not be decoded',
-  loss: 'packets lost on the way',
-  queue_full: 'decoder was busy',
-  overrun: 'decoder was busy',
+  no_key_frame: 'waited for a key frame',
+  decode_overflow: 'decoder was behind',
+  decode_error: 'damaged',
+  packet_loss: 'packets were lost',
   infer_error: 'analysis failed',
   inference_error: 'analysis failed',
-  shutdown: 'stopping',
+  engine_busy: 'analysis was behind',
+  shutdown: 'edgecam was stopping',
 };
 
 export function dropWords(reason: string): string {

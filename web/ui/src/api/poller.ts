@@ -80,8 +80,8 @@ export class Poller {
     let wait = pollMs;
     try {
       const [system, cameras] = await Promise.all([
-        this.get('api/v1/system', run.signal),
-        this.get('api/v1/cameras', run.signal),
+        this.get('/api/v1/system', run.signal),
+        this.get('/api/v1/cameras', run.signal),
       ]);
       if (this.running !== run) return;
       this.succeed(decodeSystem(system), decodeCameras(cameras));

@@ -48,7 +48,7 @@ export function placeBoxes(detection: Detection, rect: Rect, options: BoxOptions
 
 function caption(o: DetectedObject, options: BoxOptions, narrow: boolean): string {
   const words: string[] = [];
-  if (options.labels) words.push(narrow ? o.label : `${o.label} ${Math.round(o.score * 100)}`);
+  if (options.labels) words.push(narrow ? o.label : `${o.label} ${o.score.toFixed(2)}`);
   if (options.ids && o.track > 0) words.push(`#${o.track}`);
   return words.join(' ');
 }

@@ -27,7 +27,7 @@ export class DetectionFeed {
     old?.close();
     if (this.cameras.length === 0) return;
     const query = this.cameras.map((c) => `camera=${encodeURIComponent(c)}`).join('&');
-    const source = new EventSource(`api/v1/detections?${query}`);
+    const source = new EventSource(`/api/v1/detections?${query}`);
     this.source = source;
     const take = (e: MessageEvent): void => {
       const found = decodeDetection(String(e.data));

@@ -67,7 +67,7 @@ export class PictureStream {
   private async read(run: AbortController, onAnswer: () => void): Promise<void> {
     try {
       const query = this.cameras.map((c) => `camera=${encodeURIComponent(c)}`).join('&');
-      const answer = await (this.options.fetch ?? fetch)(`api/v1/live?${query}&annotated=0`, {
+      const answer = await (this.options.fetch ?? fetch)(`/api/v1/live?${query}&annotated=0`, {
         signal: run.signal,
         cache: 'no-store',
       });

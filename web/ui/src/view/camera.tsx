@@ -5,11 +5,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { useApp, useSnapshot } from '../app';
 import type { Camera, Detection } from '../api/types';
 import { bytes, count, fps, ms, span } from '../format';
+import { lateMs } from '../freshness';
 import { hueOf } from '../live/boxes';
 import type { Screen } from '../live/screen';
 import { go, linkTo } from '../route';
 import { codecWords, memoryWords, stageWords } from '../words';
-import { StateChip } from './chip';
+import { StateChip, useShownState } from './chip';
 import { DropTable } from './drops';
 import { Facts } from './facts';
 import { Arrow, Close } from './icons';
@@ -27,9 +28,10 @@ interface CameraPageProps {
 export function CameraPage({ id, camera, cameras }: CameraPageProps): JSX.Element {
   useKeys(id, cameras);
   const [screen, setScreen] = useState<Screen | null>(null);
+  const state = useShownState(camera?.state ?? 'connecting');
   if (!camera) return <NoSuchCamera id={id} />;
   return (
-    <article class="large" data-testid="large" data-camera={camera.id} data-state={camera.state}>
+    <article class="large" data-testid="large" data-camera={camera.id} data-state={state}>
       <div class="page-head">
         <h1 class="outside" tabIndex={-1}>
           {camera.name}
@@ -125,7 +127,7 @@ function Panel(props: { title: string; note?: string; children: preact.Component
 function AgePanel({ camera }: { camera: Camera }): JSX.Element {
   const { poller } = useApp();
   const { at } = useSnapshot();
-  const live = camera.state === 'live';
+  const live = useShownState(camera.state) === 'live';
   return (
     <Panel title="Frame age" note="from the last packet of a picture to its detections">
       <div class="hero">
@@ -177,8 +179,10 @@ function StageTable({ camera }: { camera: Camera }): JSX.Element | null {
 
 // Four times a second is as fast as a list can be read.
 function SeenPanel(props: { screen: Screen | null; camera: Camera }): JSX.Element {
-  useNow(250);
-  const seen: Detection | null = props.camera.state === 'live' ? (props.screen?.detection ?? null) : null;
+  const now = useNow(250);
+  const { screen } = props;
+  const current = useShownState(props.camera.state) === 'live' && screen !== null && now - screen.receivedAt < lateMs;
+  const seen: Detection | null = current ? screen.detection : null;
   const objects = [...(seen?.objects ?? [])].sort((a, b) => a.label.localeCompare(b.label) || a.track - b.track);
   const note = objects.length === 1 ? '1 object' : `${objects.length} objects`;
   return (

@@ -1,28 +1,20 @@
 import type { JSX } from 'preact';
 import type { Camera } from '../api/types';
-import { count, percent } from '../format';
+import { count } from '../format';
 import { dropWords } from '../words';
 
-/** Pictures that were decoded and not analysed, the most frequent reason first. */
+const most = 2;
+
+/** Pictures that came and were not analysed, the most frequent reason first. */
 export function DropLine({ camera }: { camera: Camera }): JSX.Element {
-  const total = camera.dropped.reduce((n, d) => n + d.count, 0);
-  const first = camera.dropped[0];
+  const shown = camera.dropped.slice(0, most).map((d) => `${count(d.count)} ${dropWords(d.reason)}`);
+  const rest = camera.dropped.length - shown.length;
+  if (rest > 0) shown.push(`${rest} more`);
   return (
     <p class="drops" data-testid="drops">
-      {first ? (
-        <>
-          <span class="num">{count(total)}</span> skipped{share(total, camera.frames)}: {dropWords(first.reason)}
-          {camera.dropped.length > 1 ? `, ${camera.dropped.length - 1} more` : ''}
-        </>
-      ) : (
-        'No pictures skipped'
-      )}
+      {shown.length > 0 ? `Skipped: ${shown.join(' · ')}` : 'No pictures skipped'}
     </p>
   );
-}
-
-function share(n: number, of: number): string {
-  return of >= n && of > 0 ? ` (${n / of < 0.005 ? 'under 1 %' : percent(n / of)})` : '';
 }
 
 export function DropTable({ camera }: { camera: Camera }): JSX.Element {

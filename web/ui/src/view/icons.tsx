@@ -2,7 +2,7 @@
 // a screen reader reads.
 
 import type { ComponentChildren, JSX } from 'preact';
-import type { CameraState } from '../api/types';
+import type { ShownState } from '../words';
 
 function Icon(props: { class?: string; children: ComponentChildren }): JSX.Element {
   return (
@@ -21,7 +21,7 @@ export function Mark(): JSX.Element {
   );
 }
 
-const states: Record<CameraState, JSX.Element> = {
+const states: Record<ShownState, JSX.Element> = {
   live: <circle class="fill" cx="8" cy="8" r="4" />,
   connecting: <path d="M8 2.5a5.5 5.5 0 1 1-5.5 5.5" />,
   stalled: <path d="M5.5 3.5v9M10.5 3.5v9" />,
@@ -29,9 +29,10 @@ const states: Record<CameraState, JSX.Element> = {
   auth_failed: <path d="M4 7.5h8v6H4zM5.5 7.5V5a2.5 2.5 0 0 1 5 0v2.5" />,
   unsupported: <path d="M8 2l6.5 11.5h-13zM8 6.5v3.2M8 11.2v.6" />,
   disabled: <path d="M8 2v5M4.6 4.4a5 5 0 1 0 6.8 0" />,
+  unknown: <path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.8-1.1 1.6M8 12.4v.4" />,
 };
 
-export function StateIcon(props: { state: CameraState }): JSX.Element {
+export function StateIcon(props: { state: ShownState }): JSX.Element {
   return <Icon class={`state-icon ${props.state}`}>{states[props.state]}</Icon>;
 }
 
@@ -49,6 +50,15 @@ export function Close(): JSX.Element {
 
 export function Warning(): JSX.Element {
   return <Icon>{states.unsupported}</Icon>;
+}
+
+export function Note(): JSX.Element {
+  return (
+    <Icon class="note">
+      <circle cx="8" cy="8" r="6" />
+      <path d="M8 7.5V11M8 5v.2" />
+    </Icon>
+  );
 }
 
 export function ThemeIcon(props: { theme: 'auto' | 'light' | 'dark' }): JSX.Element {

@@ -91,7 +91,7 @@ function Veil(props: { camera: Camera; state: PictureState; now: number }): JSX.
   const { clock } = useApp();
   const retry = camera.retryAt === null ? 0 : camera.retryAt - clock.now(now);
   return (
-    <div class={`veil ${camera.state}`} data-testid="veil">
+    <div class={`veil ${camera.state} ${state.lastAgo === null ? 'blank' : ''}`} data-testid="veil">
       {state.why === 'camera' ? (
         <>
           <p class="veil-state">

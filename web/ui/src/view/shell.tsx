@@ -36,7 +36,7 @@ export function Shell(): JSX.Element {
         <Tally cameras={cameras} />
         <ThemeButton />
         {system?.login ? (
-          <form method="post" action="logout" class="logout">
+          <form method="post" action="/logout" class="logout">
             <button type="submit" class="button">
               Log out
             </button>

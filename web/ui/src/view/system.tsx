@@ -4,7 +4,7 @@ import type { Memory, System } from '../api/types';
 import { bytes, fps, ms, span } from '../format';
 import { memoryWords, platformWords, providerWords } from '../words';
 import { Facts } from './facts';
-import { Warning } from './icons';
+import { Note, Warning } from './icons';
 
 export function SystemPage({ system }: { system: System }): JSX.Element {
   const { clock } = useApp();
@@ -16,7 +16,7 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
         <h1 tabIndex={-1}>System</h1>
       </div>
       <div class="cards">
-        <Card title="Inference" lead={providerWords(i.provider)} testid="provider" notes={i.notes}>
+        <Card title="Inference" lead={providerWords(i.provider)} testid="provider" notes={i.notes} calm>
           <Facts
             facts={[
               ['Model', i.model],
@@ -58,7 +58,7 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
             ]}
           />
           <p class="hint">
-            <a href="api/v1/openapi.yaml">API description</a> · <a href="metrics">Metrics</a>
+            <a href="/api/v1/openapi.yaml">API description</a> · <a href="/metrics">Metrics</a>
           </p>
         </Card>
       </div>
@@ -71,6 +71,8 @@ interface CardProps {
   lead: string;
   testid: string;
   notes: readonly string[];
+  /** The notes are findings, not warnings. */
+  calm?: boolean;
   children: ComponentChildren;
 }
 
@@ -86,7 +88,7 @@ function Card(props: CardProps): JSX.Element {
         <ul class="notes" data-testid="notes">
           {props.notes.map((note) => (
             <li key={note} class="outside">
-              <Warning />
+              {props.calm ? <Note /> : <Warning />}
               <span>{note}</span>
             </li>
           ))}
