@@ -7,7 +7,9 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 
-VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+ifndef VERSION
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+endif
 PREFIX  ?= /usr/local
 DESTDIR ?=
 ARGS    ?=
