@@ -70,6 +70,10 @@ bench: build ## frames a second and time per stage; beside a Python peer where t
 lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml
 	@$(STEP) "golangci-lint $(GOLANGCI_VERSION)" $(GOLANGCI) run ./...
 
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format Go sources
+	@$(GOLANGCI) fmt ./...
+
 $(GOLANGCI):
 	@mkdir -p $(@D)
 	@GOBIN=$(abspath $(@D)) $(STEP) "build golangci-lint $(GOLANGCI_VERSION) (minutes, once)" \
