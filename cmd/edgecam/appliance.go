@@ -19,7 +19,6 @@ import (
 	"edgecam/internal/metrics"
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sdnotify"
-	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/onnxruntime"
 	"edgecam/web"
@@ -27,7 +26,8 @@ import (
 
 // appliance is everything that `run` and `demo` start, built but not running.
 type appliance struct {
-	cfg      config.Config
+	cfg      *config.Config
+	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
 	engine   infer.Engine // nil without a usable runtime
 	codecs   *avcodec.Library
@@ -39,8 +39,8 @@ type appliance struct {
 // newAppliance builds from the ground up: platform, memory, codecs, model,
 // pipeline, web. The listener is open when it returns, so a port in use ends
 // the start before any camera is called.
-func newAppliance(cfg config.Config, logger *slog.Logger) (*appliance, error) {
-	a := &appliance{cfg: cfg, logger: logger}
+func newAppliance(cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
+	a := &appliance{cfg: cfg, bad: bad, logger: logger}
 	if err := a.build(); err != nil {
 		a.Close()
 		return nil, err
@@ -64,7 +64,7 @@ func (a *appliance) build() (err error) {
 		return err
 	}
 	a.pipeline, err = pipeline.New(pipeline.Options{
-		Config: a.cfg, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
+		Config: a.cfg, Bad: a.bad, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *appliance) build() (err error) {
 		return err
 	}
 	a.server, err = web.New(web.Options{
-		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline, UI: web.UI(),
+		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline,
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,
 	})
 	return err
@@ -144,14 +144,14 @@ func (a *appliance) reload(file string) {
 		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
 		return
 	}
-	restart, err := a.pipeline.Reload(cfg)
+	changes, err := a.pipeline.Reload(cfg)
 	if err != nil {
 		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
 		return
 	}
-	a.logger.Info("reloaded", "file", file, "cameras", len(cfg.Cameras))
-	if len(restart) > 0 {
-		a.logger.Warn("these settings changed and take a restart", "keys", restart)
+	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed)
+	if keys := restartKeys(changes); len(keys) > 0 {
+		a.logger.Warn("these settings changed and take a restart", "keys", keys)
 	}
 }
 
@@ -169,7 +169,22 @@ func (a *appliance) Close() {
 	})
 }
 
-func webAuth(cfg config.Config) *web.Auth {
+// restartKeys names the changed sections that a reload leaves as they were.
+func restartKeys(c config.Changes) (keys []string) {
+	for _, s := range []struct {
+		changed bool
+		key     string
+	}{
+		{c.Server, "server"}, {c.GPU, "gpu"}, {c.Inference, "inference"}, {c.Memory, "memory"}, {c.Log, "log"}, {c.StateDir, "state_dir"},
+	} {
+		if s.changed {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+func webAuth(cfg *config.Config) *web.Auth {
 	if cfg.Server.Auth == nil {
 		return nil
 	}

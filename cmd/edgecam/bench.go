@@ -15,7 +15,6 @@ import (
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline/bench"
 	"edgecam/internal/sim"
-	"edgecam/platform"
 	"edgecam/platform/avcodec"
 )
 

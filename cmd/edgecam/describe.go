@@ -11,7 +11,7 @@ import (
 
 // describe is what the API says of the machine: all that does not change while
 // the appliance runs.
-func describe(box platform.Platform, cfg config.Config, limitWhy string) web.System {
+func describe(box platform.Platform, cfg *config.Config, limitWhy string) web.System {
 	s := web.System{
 		Version: version,
 		Platform: web.Platform{
@@ -31,6 +31,6 @@ func describe(box platform.Platform, cfg config.Config, limitWhy string) web.Sys
 }
 
 // memoryLimit is the most that all frame pools may take, and why.
-func memoryLimit(cfg config.Config) (int64, string) {
+func memoryLimit(cfg *config.Config) (int64, string) {
 	return framepool.DetectLimit(cfg.Memory.Share, int64(cfg.Memory.Limit))
 }

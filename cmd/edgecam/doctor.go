@@ -59,7 +59,7 @@ func detect() platform.Platform {
 	return platform.Detect(platform.Options{Driver: cuda.New(cuda.Options{})})
 }
 
-func examine(cfg config.Config) doctor.Report {
+func examine(cfg *config.Config) doctor.Report {
 	p := doctor.Probes{Version: version}
 	p.BudgetBytes, p.BudgetWhy = memoryLimit(cfg)
 	p.FFmpeg = probeFFmpeg()

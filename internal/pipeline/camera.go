@@ -34,11 +34,13 @@ type camera struct {
 	p      *Pipeline
 	logger *slog.Logger
 
+	disabled   string              // why it is, in words; "" = it runs
 	supervisor *capture.Supervisor // nil when disabled
 	lane       *lane               // nil when the camera is not analysed
 	raw        *feed
 	annotated  *feed
 	tracker    *track.Tracker
+	tracked    []track.Object // owned, like tracker, by the worker that has the camera's frame in hand
 	thresholds []float32
 
 	ages     ages
@@ -75,6 +77,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		c.pace = newPace(cfg.Detect.FPS)
 	}
 	if !cfg.Enabled {
+		c.disabled = "disabled in the configuration"
 		return c, nil
 	}
 	sup, err := capture.NewSupervisor(capture.Options{

@@ -5,17 +5,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"edgecam/overlay"
 	"edgecam/platform/avcodec"
 	"edgecam/web"
 )
-
-// Viewers get pictures of at most this width: a dashboard tile or a phone shows
-// no more, and drawing and encoding cost by the pixel.
-const viewerWidth = 1280
-
-// jpegQuality keeps a 1280-wide street scene near 150 kB.
-const jpegQuality = 82
 
 // feed draws and encodes one camera's pictures for all who watch, once for all
 // of them, and only while somebody does. There are two a camera: as they came,

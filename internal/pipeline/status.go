@@ -43,7 +43,7 @@ func (c *camera) status() web.Camera {
 
 // captureStatus is the supervisor's status with the drops of all stages.
 func (c *camera) captureStatus() capture.Status {
-	s := capture.Status{State: capture.Disabled, Reason: "disabled in the configuration", Since: c.p.startedAt, Dropped: map[string]uint64{}}
+	s := capture.Status{State: capture.Disabled, Reason: c.disabled, Since: c.p.startedAt, Dropped: map[string]uint64{}}
 	if c.supervisor != nil {
 		s = c.supervisor.Status()
 		// The decoder tells the same drops apart by what was wrong.

@@ -148,5 +148,6 @@ func (c *camera) publish(f *framepool.Frame, t preprocess.Transform, found []inf
 			kept = append(kept, t.Inverse(d))
 		}
 	}
-	c.report(f, c.tracker.Update(f.Meta().Received, kept), at)
+	c.tracked = c.tracker.Update(c.tracked[:0], f.Meta().Received, kept)
+	c.report(f, c.tracked, at)
 }

@@ -68,6 +68,7 @@ type bench struct {
 	prep    *preprocess.CPU
 	slot    infer.Slot
 	tracker *track.Tracker
+	tracked []track.Object
 
 	clocks  clocks
 	next    int           // sample of the clip
@@ -162,7 +163,8 @@ func (b *bench) frame(f *framepool.Frame) {
 	for i, d := range b.out[0] {
 		b.out[0][i] = t.Inverse(d)
 	}
-	b.objects += len(b.tracker.Update(f.Meta().Received, b.out[0]))
+	b.tracked = b.tracker.Update(b.tracked[:0], f.Meta().Received, b.out[0])
+	b.objects += len(b.tracked)
 	end := time.Now()
 	b.clocks.add(start, prepared, inferred, end)
 }
