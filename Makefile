@@ -7,7 +7,9 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 
-VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+ifndef VERSION
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+endif
 PREFIX  ?= /usr/local
 DESTDIR ?=
 ARGS    ?=
@@ -67,6 +69,10 @@ bench: build ## frames a second and time per stage; beside a Python peer where t
 .PHONY: lint
 lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml
 	@$(STEP) "golangci-lint $(GOLANGCI_VERSION)" $(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format Go sources
+	@$(GOLANGCI) fmt ./...
 
 $(GOLANGCI):
 	@mkdir -p $(@D)

@@ -124,7 +124,7 @@ func forbidden(p parsed) (found []string) {
 				found = append(found, p.at(n)+": no time.Sleep: wait for what is waited for, with a context")
 			case strings.HasPrefix(call, "fmt.Print") && !cmd:
 				found = append(found, p.at(n)+": no "+call+" outside of cmd: the logger is passed in")
-			case (call == "os.Exit" || strings.HasPrefix(call, "log.Fatal")) && p.name != "cmd/edgecam/main.go":
+			case (call == "os.Exit" || strings.HasPrefix(call, "log.Fatal")) && p.name != "cmd/edgecam/main.go" && !strings.HasPrefix(p.name, "internal/testkit/"): // a TestMain exits
 				found = append(found, p.at(n)+": no "+call+" but in main: give an error")
 			case call == "slog.Default" || call == "slog.SetDefault" || call == "http.DefaultServeMux" || call == "http.HandleFunc" || call == "http.Handle":
 				found = append(found, p.at(n)+": no "+call+": no globals")
