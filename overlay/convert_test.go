@@ -183,3 +183,36 @@ func TestRenderChangesGeometry(t *testing.T) {
 		}
 	}
 }
+
+// A white line around the picture is on the canvas on all four sides, also where
+// sides are odd or no multiple of what codecs like.
+func TestRenderKeepsTheBorder(t *testing.T) {
+	for _, c := range []struct{ w, h, limit int }{{1918, 1078, 0}, {61, 37, 0}, {1918, 1078, 640}, {97, 55, 40}} {
+		p := newPicture(framepool.I420, c.w, c.h, func(i, x, y int) int {
+			switch {
+			case i > 0:
+				return 128
+			case x == 0 || y == 0 || x == c.w-1 || y == c.h-1:
+				return 235
+			default:
+				return 16
+			}
+		})
+		got := render(t, newRenderer(t, c.limit), p.frame(t, framepool.RangeLimited, framepool.MatrixBT601), nil, false)
+		step := float64(c.w) / float64(got.Width)
+		least := byte(255 / max(step, 1) * 0.9)
+		for x := range got.Width {
+			if got.Y[x] < least || got.Y[(got.Height-1)*got.StrideY+x] < least {
+				t.Fatalf("%v: no line above or below at column %d", c, x)
+			}
+		}
+		for y := range got.Height {
+			if got.Y[y*got.StrideY] < least || got.Y[y*got.StrideY+got.Width-1] < least {
+				t.Fatalf("%v: no line left or right at row %d", c, y)
+			}
+		}
+		if in := got.Y[4*got.StrideY+4]; in != 0 {
+			t.Errorf("%v: inside is %d, want 0", c, in)
+		}
+	}
+}
