@@ -154,6 +154,25 @@ func TestRenderKnownColours(t *testing.T) {
 	}
 }
 
+// The largest 10-bit code is white, not the black after it, also in the last
+// samples of a row, which are not read four at a time.
+func TestRenderDeepWhite(t *testing.T) {
+	for _, format := range []framepool.PixelFormat{framepool.I444P10, framepool.I420P10, framepool.Gray10, framepool.P010} {
+		p := newPicture(format, 14, 6, flat(0, 128, 128))
+		for _, row := range p.codes[0] {
+			for x := range row {
+				row[x] = 1023
+			}
+		}
+		c := render(t, newRenderer(t, 0), p.frame(t, framepool.RangeFull, framepool.MatrixBT601), nil, false)
+		for x, v := range c.Y[:14] {
+			if v != 255 {
+				t.Errorf("%s: column %d is %d, want 255", format, x, v)
+			}
+		}
+	}
+}
+
 // A picture that is what JFIF means is copied bit by bit.
 func TestRenderCopiesJFIFExactly(t *testing.T) {
 	p := newPicture(framepool.I420, 50, 30, noise(5))
