@@ -69,9 +69,10 @@ await given('two', {}, async ({ mock, page }) => {
   });
   await tests.check('pictures that come late are not shown as live', async () => {
     mock.delayed = 8000;
-    await until('stale', stale(page, 'gate'), 8000);
-    assert((await tile(page, 'gate').getByTestId('veil').innerText()).startsWith('Pictures arrive late'), 'the reason is missing');
-    mock.delayed = 0;
+    const words = tile(page, 'gate').getByTestId('veil');
+    await until('the reason', async () => (await words.allInnerTexts()).join().startsWith('Pictures arrive late'), 8000).finally(
+      () => (mock.delayed = 0),
+    );
     await until('fresh again', fresh(page, 'gate'), 5000);
   });
   await tests.check('boxes of another moment are dashed, and never of a later one', async () => {

@@ -25,9 +25,13 @@ class Call {
     });
   }
 
-  accept(type = 'multipart/mixed; boundary=b', status = 200): void {
+  refuse(status: number, body: string): void {
+    this.answer(new Response(body, { status }));
+  }
+
+  accept(type = 'multipart/mixed; boundary=b'): void {
     const stream = new ReadableStream<Uint8Array>({ start: (c) => void (this.body = c) });
-    this.answer(new Response(stream, { status, headers: { 'Content-Type': type } }));
+    this.answer(new Response(stream, { headers: { 'Content-Type': type } }));
   }
 
   picture(camera: string, seq: number | string, at = '2026-01-01T00:00:00.5Z'): void {
@@ -39,6 +43,7 @@ class Call {
 let calls: Call[];
 let got: Jpeg[];
 let expired: number;
+let problem: string;
 let stream: PictureStream;
 
 beforeEach(() => {
@@ -46,6 +51,7 @@ beforeEach(() => {
   calls = [];
   got = [];
   expired = 0;
+  problem = '';
   const fake = (url: string, init: RequestInit): Promise<Response> => {
     const call = new Call(url, init.signal!);
     calls.push(call);
@@ -54,6 +60,7 @@ beforeEach(() => {
   stream = new PictureStream({
     onPicture: (p) => got.push(p),
     onExpired: () => expired++,
+    onProblem: (words) => (problem = words),
     fetch: fake as typeof fetch,
     random: () => 1,
   });
@@ -161,10 +168,28 @@ describe('PictureStream', () => {
     expect(calls).toHaveLength(2);
   });
 
+  it('hands on why there are no pictures, until there are', async () => {
+    stream.watch(['a']);
+    await turn();
+    calls[0]!.refuse(503, '{"error":{"code":"busy","message":"too many viewers"}}');
+    await turn();
+    expect(problem).toBe('too many viewers');
+    await turn(500);
+    calls[1]!.refuse(502, '<html>');
+    await turn();
+    expect(problem).toBe('');
+    await turn(1000);
+    calls[2]!.refuse(503, '{"error":{"message":"too many viewers"}}');
+    await turn(2000);
+    calls[3]!.accept();
+    await turn();
+    expect(problem).toBe('');
+  });
+
   it('says when the session has ended', async () => {
     stream.watch(['a']);
     await turn();
-    calls[0]!.accept('application/json', 401);
+    calls[0]!.refuse(401, '{}');
     await turn();
     expect(expired).toBe(1);
   });
