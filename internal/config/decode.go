@@ -80,6 +80,11 @@ func (d *decoder) failAt(path, value string, err error) {
 }
 
 func (d *decoder) decode(data []byte, cfg *Config) {
+	if len(data) > maxFile {
+		d.broken = true
+		d.fail(place{}, "", "", fmt.Errorf("the file has %d bytes, more than the %d of a configuration", len(data), maxFile))
+		return
+	}
 	d.lines = strings.Split(string(data), "\n")
 	file, err := parseYAML(data)
 	if err != nil {
