@@ -56,6 +56,9 @@ type camera struct {
 
 	seq atomic.Uint64 // of the last decoded picture, across sessions
 
+	publishing sync.Mutex
+	gone       bool // guarded by publishing: the camera was stopped, what is still in an engine is of no interest
+
 	mu      sync.Mutex
 	decoder *decode.Decoder   // guarded by mu; of the newest session, nil before the first
 	lost    map[string]uint64 // guarded by mu; drops of the decoders before that one
@@ -103,13 +106,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 // run captures until ctx ends, then takes the camera's stages down from the
 // first to the last.
 func (c *camera) run(ctx context.Context) {
-	defer func() {
-		if c.lane != nil {
-			c.p.sched.remove(c.lane)
-		}
-		c.raw.close()
-		c.annotated.close()
-	}()
+	defer c.end()
 	if c.supervisor == nil {
 		<-ctx.Done()
 		return
@@ -118,6 +115,19 @@ func (c *camera) run(ctx context.Context) {
 		c.logger.Error("capture ended", "err", err)
 		<-ctx.Done()
 	}
+}
+
+// end takes the stages after capture down. Nothing of the camera is published
+// once it has returned.
+func (c *camera) end() {
+	if c.lane != nil {
+		c.p.sched.remove(c.lane)
+	}
+	c.publishing.Lock()
+	c.gone = true
+	c.publishing.Unlock()
+	c.raw.close()
+	c.annotated.close()
 }
 
 // emit takes a decoded picture from the camera's decoder to viewers and
@@ -150,6 +160,11 @@ func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
 // report publishes the tracked objects of a frame. It borrows f. What nobody
 // watches is not put into words.
 func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	if c.gone {
+		return
+	}
 	m := f.Meta()
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
 	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
