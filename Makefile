@@ -7,13 +7,16 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 
-VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+ifndef VERSION
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+endif
 PREFIX  ?= /usr/local
 DESTDIR ?=
 ARGS    ?=
 
 ORT_VERSION       := 1.30.0
 ORT_DIR           := .cache/onnxruntime/$(ORT_VERSION)
+ORT_LIB           := $(ORT_DIR)/libonnxruntime.so.1
 GOLANGCI_VERSION  := v2.13.0
 GOLANGCI          := .cache/tools/golangci-lint-$(GOLANGCI_VERSION)
 
@@ -31,7 +34,7 @@ demo: build ## two simulated cameras, detected live, at http://127.0.0.1:8080
 	@exec bin/edgecam demo $(ARGS)
 
 .PHONY: build
-build: setup web/dist/index.html $(ORT_DIR)/.complete ## bin/edgecam, dashboard included
+build: setup web/dist/index.html $(ORT_LIB) ## bin/edgecam, dashboard included
 	@$(STEP) "build bin/edgecam $(VERSION)" go build -trimpath -ldflags '$(GO_LDFLAGS)' -o bin/edgecam ./cmd/edgecam
 
 .PHONY: setup
@@ -49,9 +52,9 @@ web/dist/index.html: web/ui/node_modules/.complete $(UI_SOURCES)
 	@$(STEP) "build the dashboard" npm --prefix web/ui run build
 	@touch web/dist/.keep $@
 
-# ONNX Runtime's CPU library, pinned and checked by the script.
-$(ORT_DIR)/.complete: scripts/fetch-onnxruntime.sh
-	@$(STEP) "fetch ONNX Runtime $(ORT_VERSION)" scripts/fetch-onnxruntime.sh
+# ONNX Runtime's CPU library, pinned, checked and shown by the script.
+$(ORT_LIB): scripts/fetch-onnxruntime.sh
+	@scripts/fetch-onnxruntime.sh
 	@touch $@
 
 .PHONY: test
@@ -66,6 +69,10 @@ bench: build ## frames a second and time per stage; beside a Python peer where t
 .PHONY: lint
 lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml
 	@$(STEP) "golangci-lint $(GOLANGCI_VERSION)" $(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format Go sources
+	@$(GOLANGCI) fmt ./...
 
 $(GOLANGCI):
 	@mkdir -p $(@D)

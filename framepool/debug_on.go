@@ -55,6 +55,7 @@ func (t *tracker) end() {
 // stderr: the handle's logger may be gone with it, and this is a debug build.
 func reportLeak(k *trackKey) {
 	leaks.Add(1)
+	handles.Remove(k)
 	fmt.Fprintf(os.Stderr, "framepool: leaked %s, made at\n%s\n", k.what, k.stack)
 }
 

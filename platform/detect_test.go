@@ -245,6 +245,10 @@ func TestDetectJetson(t *testing.T) {
 }
 
 func TestDetectPlacesGPUs(t *testing.T) {
+	h := platform.Detect(platform.Options{Root: machine(t, "h200"), Driver: &fakeDriver{gpus: []platform.GPU{discrete(0, uuidA, "H200", "9.0", "0000:19:00.0")}}})
+	if g := h.GPUs[0]; g.BAR1Bytes != 256<<30 || g.PCIe.Gen != 5 || !h.Container {
+		t.Errorf("h200: BAR1 %d, %+v, container %v", g.BAR1Bytes, g.PCIe, h.Container)
+	}
 	p := platform.Detect(platform.Options{Root: machine(t, "twogpus"), Driver: &fakeDriver{gpus: []platform.GPU{
 		discrete(0, uuidA, "A", "8.6", "0000:17:00.0"),
 		discrete(1, uuidB, "B", "8.6", "0000:b3:00.0"),
@@ -294,6 +298,10 @@ func TestDetectMemory(t *testing.T) {
 		}, 1.5},
 		{"rtx", platform.Memory{
 			TotalBytes: 16384000 << 10, AvailableBytes: 12288000 << 10, CgroupBytes: -1, MemlockBytes: 8 << 20,
+			HugePageBytes: 2 << 20, TransparentHuge: "madvise",
+		}, 0},
+		{"twogpus", platform.Memory{ // the same limit, but with CAP_IPC_LOCK
+			TotalBytes: 16384000 << 10, AvailableBytes: 12288000 << 10, CgroupBytes: -1, MemlockBytes: -1,
 			HugePageBytes: 2 << 20, TransparentHuge: "madvise",
 		}, 0},
 	} {

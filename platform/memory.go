@@ -46,8 +46,19 @@ func (t tree) memory() Memory {
 	return m
 }
 
-// memlock is the soft RLIMIT_MEMLOCK of this process, -1 = unlimited.
+// capIPCLock is the bit of CAP_IPC_LOCK, which lifts RLIMIT_MEMLOCK.
+const capIPCLock = 1 << 14
+
+// memlock is how much this process may lock, by its soft RLIMIT_MEMLOCK and its
+// capabilities; -1 = without limit.
 func (t tree) memlock() int64 {
+	for _, line := range t.lines("proc/self/status") {
+		if key, value, _ := field(line); key == "CapEff" {
+			if caps, err := strconv.ParseUint(value, 16, 64); err == nil && caps&capIPCLock != 0 {
+				return -1
+			}
+		}
+	}
 	for _, line := range t.lines("proc/self/limits") {
 		rest, ok := strings.CutPrefix(line, "Max locked memory")
 		if !ok {

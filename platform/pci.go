@@ -48,18 +48,32 @@ func (t tree) placeOnBus(g *GPU) {
 	if n, ok := t.number(dir + "/numa_node"); ok && n >= 0 {
 		g.NUMANode = int(n)
 	}
-	// One line a BAR: "start end flags". NVIDIA's BAR1 is the window into the
-	// card's memory.
-	if r := t.lines(dir + "/resource"); len(r) > 1 {
-		f := strings.Fields(r[1])
-		if len(f) == 3 {
-			start, err1 := strconv.ParseInt(f[0], 0, 64)
-			end, err2 := strconv.ParseInt(f[1], 0, 64)
-			if err1 == nil && err2 == nil && end > start {
-				g.BAR1Bytes = end - start + 1
-			}
+	g.BAR1Bytes = bar1(t.lines(dir + "/resource"))
+}
+
+// bar1 is the size of the window into the card's memory: NVIDIA's second BAR. A
+// BAR is a line "start end flags", and one of 64 bits takes two, the other being
+// zero: GeForce cards have a first BAR of 32 bits, data centre cards of 64.
+func bar1(resource []string) int64 {
+	nth := 0
+	for _, line := range resource[:min(len(resource), 6)] { // behind the six are the ROM and bridges
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return 0
+		}
+		start, err1 := strconv.ParseInt(f[0], 0, 64)
+		end, err2 := strconv.ParseInt(f[1], 0, 64)
+		if err1 != nil || err2 != nil {
+			return 0
+		}
+		if end <= start {
+			continue
+		}
+		if nth++; nth == 2 {
+			return end - start + 1
 		}
 	}
+	return 0
 }
 
 // pcieGen tells the generation by the speed of a lane, "16.0 GT/s PCIe".

@@ -114,7 +114,7 @@ type Memory struct {
 	TotalBytes     int64 `json:"total_bytes"`
 	AvailableBytes int64 `json:"available_bytes"`
 	CgroupBytes    int64 `json:"cgroup_bytes"`
-	MemlockBytes   int64 `json:"memlock_bytes"` // soft limit of this process
+	MemlockBytes   int64 `json:"memlock_bytes"` // that this process may lock
 
 	HugePageBytes   int64  `json:"huge_page_bytes"`
 	HugePagesTotal  int64  `json:"huge_pages_total"`

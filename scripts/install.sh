@@ -17,7 +17,7 @@ put 0755 bin/edgecam "$PREFIX/bin/edgecam"
 # The library goes where the program looks: lib/edgecam beside its own bin.
 library=$(find "$ORT_DIR" -name 'libonnxruntime.so*' -type f | sort | head -n 1)
 [ -n "$library" ] || { echo "install: no libonnxruntime.so under $ORT_DIR; run make build" >&2; exit 1; }
-put 0644 "$library" "$PREFIX/lib/edgecam/libonnxruntime.so"
+put 0644 "$library" "$PREFIX/lib/edgecam/libonnxruntime.so.1"
 
 unit=$(mktemp)
 trap 'rm -f "$unit"' EXIT
@@ -33,7 +33,7 @@ if [ -e "$etc/edgecam.yaml" ]; then
   say "$etc/edgecam.yaml exists: left as it is"
 else
   install -d -m 0755 "$etc"
-  install -m 0640 edgecam.yaml "$etc/edgecam.yaml"
+  install -m 0640 internal/config/edgecam.yaml "$etc/edgecam.yaml"
   say "$etc/edgecam.yaml"
 fi
 

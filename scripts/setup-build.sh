@@ -15,7 +15,7 @@ tool() { # COMMAND MINIMUM-MAJOR.MINOR FOUND WHERE-FROM
 go_version=$(go env GOVERSION 2>/dev/null | sed 's/^go//') || true
 tool go 1.26 "${go_version:-}" "get it from go.dev"
 node_version=$(node --version 2>/dev/null | sed 's/^v//') || true
-tool node 18.0 "${node_version:-}" "get it from nodejs.org or your distribution"
+tool node 20.19 "${node_version:-}" "get it from nodejs.org or your distribution"
 command -v npm >/dev/null 2>&1 || { echo "build: npm is needed; it comes with Node" >&2; exit 1; }
 
 if pkg-config --exists libavcodec libavutil 2>/dev/null && command -v "${CC:-gcc}" >/dev/null 2>&1; then

@@ -19,7 +19,6 @@ import (
 	"edgecam/internal/metrics"
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sdnotify"
-	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/onnxruntime"
 	"edgecam/web"
@@ -27,7 +26,8 @@ import (
 
 // appliance is everything that `run` and `demo` start, built but not running.
 type appliance struct {
-	cfg      config.Config
+	cfg      *config.Config
+	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
 	engine   infer.Engine // nil without a usable runtime
 	codecs   *avcodec.Library
@@ -39,8 +39,8 @@ type appliance struct {
 // newAppliance builds from the ground up: platform, memory, codecs, model,
 // pipeline, web. The listener is open when it returns, so a port in use ends
 // the start before any camera is called.
-func newAppliance(cfg config.Config, logger *slog.Logger) (*appliance, error) {
-	a := &appliance{cfg: cfg, logger: logger}
+func newAppliance(cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
+	a := &appliance{cfg: cfg, bad: bad, logger: logger}
 	if err := a.build(); err != nil {
 		a.Close()
 		return nil, err
@@ -49,29 +49,33 @@ func newAppliance(cfg config.Config, logger *slog.Logger) (*appliance, error) {
 }
 
 func (a *appliance) build() (err error) {
-	box := platform.Detect(platform.Options{})
+	box := detect()
 	if a.cfg.GPU.Mode == "require" {
 		return errors.New("gpu.mode is require, and this version has no GPU engine yet: use auto or off")
 	}
-	limit, why := framepool.DetectLimit(a.cfg.Memory.Share, int64(a.cfg.Memory.Limit))
+	limit, why := memoryLimit(a.cfg)
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
-	a.codecs = avcodec.Open(avcodec.Options{Logger: a.logger})
+	if a.codecs, err = avcodec.Open(); err != nil {
+		return err
+	}
 	problem, err := a.loadEngine()
 	if err != nil {
 		return err
 	}
-	registry := metrics.NewRegistry(version)
 	a.pipeline, err = pipeline.New(pipeline.Options{
-		Config: a.cfg, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
-		Observer: registry, System: describe(box, a.cfg), Version: version, Logger: a.logger,
+		Config: a.cfg, Bad: a.bad, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
+		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
 	})
 	if err != nil {
 		return err
 	}
-	registry.Collect(a.pipeline.Metrics)
+	registry, err := metrics.New(metrics.Options{Snapshot: a.pipeline.Metrics, Version: version, Logger: a.logger})
+	if err != nil {
+		return err
+	}
 	a.server, err = web.New(web.Options{
-		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline, UI: web.UI(),
+		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline,
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,
 	})
 	return err
@@ -84,7 +88,7 @@ func (a *appliance) build() (err error) {
 func (a *appliance) loadEngine() (problem string, err error) {
 	engine, err := ort.New(ort.Options{
 		Library: a.cfg.Inference.Library, Model: a.cfg.Inference.Model, Precision: a.cfg.Inference.Precision,
-		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU), Logger: a.logger,
+		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU),
 	})
 	var missing *onnxruntime.UnavailableError
 	if errors.As(err, &missing) && a.cfg.Inference.Library == "" {
@@ -140,14 +144,14 @@ func (a *appliance) reload(file string) {
 		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
 		return
 	}
-	restart, err := a.pipeline.Reload(cfg)
+	changes, err := a.pipeline.Reload(cfg)
 	if err != nil {
 		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
 		return
 	}
-	a.logger.Info("reloaded", "file", file, "cameras", len(cfg.Cameras))
-	if len(restart) > 0 {
-		a.logger.Warn("these settings changed and take a restart", "keys", restart)
+	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed)
+	if keys := restartKeys(changes); len(keys) > 0 {
+		a.logger.Warn("these settings changed and take a restart", "keys", keys)
 	}
 }
 
@@ -162,13 +166,25 @@ func (a *appliance) Close() {
 				a.logger.Warn("close model", "err", err)
 			}
 		}
-		if a.codecs != nil {
-			a.codecs.Close()
-		}
 	})
 }
 
-func webAuth(cfg config.Config) *web.Auth {
+// restartKeys names the changed sections that a reload leaves as they were.
+func restartKeys(c config.Changes) (keys []string) {
+	for _, s := range []struct {
+		changed bool
+		key     string
+	}{
+		{c.Server, "server"}, {c.GPU, "gpu"}, {c.Inference, "inference"}, {c.Memory, "memory"}, {c.Log, "log"}, {c.StateDir, "state_dir"},
+	} {
+		if s.changed {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+func webAuth(cfg *config.Config) *web.Auth {
 	if cfg.Server.Auth == nil {
 		return nil
 	}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,6 @@ import (
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline/bench"
 	"edgecam/internal/sim"
-	"edgecam/platform"
 	"edgecam/platform/avcodec"
 )
 
@@ -69,50 +67,40 @@ func newBenchPipeline() *cobra.Command {
 
 func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*bench.Report, error) {
 	logger := newLogger(progress, "warn", "text")
-	clip, err := readClip(f.clip)
+	clip, err := sim.OpenClip(f.clip)
 	if err != nil {
 		return nil, err
 	}
 	byDefault := config.Default()
 	engine, err := ort.New(ort.Options{
 		Library: f.library, Model: f.model, Precision: f.precision, Concurrency: 1,
-		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU), Logger: logger,
-	})
+		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU)})
 	if err != nil {
 		return nil, fmt.Errorf("load model %s: %w", f.model, err)
 	}
 	defer engine.Close() //nolint:errcheck // nothing is left to save
-	codecs := avcodec.Open(avcodec.Options{Logger: logger})
-	defer codecs.Close()
+	codecs, err := avcodec.Open()
+	if err != nil {
+		return nil, err
+	}
 	limit, _ := framepool.DetectLimit(byDefault.Memory.Share, 0)
 	r, err := bench.Run(ctx, bench.Options{
-		Clip: clip, Frames: f.frames, Engine: engine, ScoreThreshold: float32(byDefault.Inference.ScoreThreshold),
-		Budget: framepool.NewBudget(limit), Codecs: codecs, Logger: logger,
+		Clip: clip, Frames: f.frames, Engine: engine, Split: func() (model, candidates time.Duration) {
+			st := engine.Stats()
+			return st.Infer, st.Decode
+		},
+		ScoreThreshold: float32(byDefault.Inference.ScoreThreshold),
+		Budget:         framepool.NewBudget(limit), Codecs: codecs, Logger: logger,
 		Progress: func(done int) { fmt.Fprintf(progress, "\r%d of %d frames", done, f.frames) },
 	})
 	fmt.Fprintln(progress)
 	if err != nil {
 		return nil, err
 	}
-	box := platform.Detect(platform.Options{})
+	box := detect()
 	r.Machine = fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
 	if f.clip != "" {
 		r.Clip = filepath.Base(f.clip) + ", " + r.Clip
 	}
 	return r, nil
-}
-
-func readClip(path string) (*sim.ClipData, error) {
-	data := sim.Clip()
-	if path != "" {
-		var err error
-		if data, err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
-	}
-	clip, err := sim.ReadClip(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("read clip %s: %w", path, err)
-	}
-	return clip, nil
 }

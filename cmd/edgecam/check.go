@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -28,8 +29,12 @@ func newCheck() *cobra.Command {
 }
 
 // loadConfig reads a file with the checks that need the capture package.
-func loadConfig(path string) (config.Config, error) {
-	return config.Load(path, config.Options{CheckURL: checkURL})
+func loadConfig(path string) (*config.Config, error) {
+	return config.Load(path, configOptions())
+}
+
+func configOptions() config.Options {
+	return config.Options{Env: os.Environ(), CheckURL: checkURL}
 }
 
 func checkURL(raw, username, password string) error {

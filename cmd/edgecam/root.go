@@ -61,7 +61,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 		fmt.Fprintf(stderr, "Try: %s\n", hint.Try())
 	}
 	var usage *usageError
-	var bad *config.Error
+	var bad config.Errors
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage

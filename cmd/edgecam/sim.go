@@ -19,12 +19,11 @@ func newSim() *cobra.Command {
 			if cameras < 1 {
 				return &usageError{fmt.Errorf("--cameras %d: at least one is needed", cameras)}
 			}
-			f, err := sim.ParseFault(fault)
-			if err != nil {
+			if _, err := sim.ParseFault(fault); err != nil {
 				return &usageError{fmt.Errorf("--fault: %w", err)}
 			}
 			logger := newLogger(cmd.ErrOrStderr(), "info", "text")
-			s, err := sim.New(sim.Options{Listen: listen, Cameras: simCameras(cameras, clip, user, password), Fault: f, Logger: logger})
+			s, err := sim.New(sim.Options{Listen: listen, Cameras: simCameras(cameras, clip, user, password), Fault: fault, Logger: logger})
 			if err != nil {
 				return err
 			}

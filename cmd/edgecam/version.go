@@ -15,9 +15,12 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "edgecam %s %s %s/%s, libavcodec %s\n",
-				version, runtime.Version(), runtime.GOOS, runtime.GOARCH, avcodec.Version())
-			return nil
+			codec := "without libavcodec"
+			if lib, err := avcodec.Open(); err == nil {
+				codec = "libavcodec " + lib.Versions().Codec
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "edgecam %s, %s %s/%s, %s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, codec)
+			return err
 		},
 	}
 }

@@ -7,16 +7,8 @@ import (
 	"edgecam/internal/metrics"
 )
 
-// The stages of a frame's age, each from the arrival of its last packet to the
-// end of the stage.
-const (
-	stageDecoded   = "decoded"
-	stageBatched   = "batched"
-	stageInferred  = "inferred"
-	stagePublished = "published"
-)
-
-// ages keeps the frame age of one camera at the end of each stage.
+// ages keeps the frame age of one camera at the end of each stage, from the
+// arrival of the frame's last packet on.
 type ages struct{ decoded, batched, inferred, published *metrics.Ages }
 
 func newAges() ages {

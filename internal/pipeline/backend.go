@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"edgecam/capture"
 	"edgecam/web"
 )
 
@@ -119,7 +120,7 @@ func (p *Pipeline) inference() web.Inference {
 		Batch: info.MaxBatch, Threads: info.Threads,
 		InputWidth: info.Input.Width, InputHeight: info.Input.Height,
 		ScoreThreshold: p.cfg.Inference.ScoreThreshold, ProbeMS: info.ProbeMS, Notes: info.ProbeNotes,
-		RunMS: percentiles(p.engineStats.run), BatchMean: p.engineStats.batchMean(),
+		RunMS: percentiles(p.engineStats.recent), BatchMean: p.engineStats.images.Snapshot().Mean(),
 	}
 	now := p.now()
 	for _, c := range p.sorted() {
@@ -145,4 +146,20 @@ func (p *Pipeline) memory() web.Memory {
 		}
 	}
 	return m
+}
+
+// Summary is one line for `systemctl status`.
+func (p *Pipeline) Summary() string {
+	live, all := 0, 0
+	for _, c := range p.sorted() {
+		all++
+		if c.captureStatus().State == capture.Live {
+			live++
+		}
+	}
+	line := fmt.Sprintf("%d of %d cameras live", live, all)
+	if ok, why := p.Ready(); !ok {
+		line += "; " + why
+	}
+	return line
 }

@@ -34,12 +34,13 @@ type camera struct {
 	p      *Pipeline
 	logger *slog.Logger
 
+	disabled   string              // why it is, in words; "" = it runs
 	supervisor *capture.Supervisor // nil when disabled
-	decoder    atomic.Pointer[decode.Decoder]
-	lane       *lane // nil when the camera is not analysed
+	lane       *lane               // nil when the camera is not analysed
 	raw        *feed
 	annotated  *feed
 	tracker    *track.Tracker
+	tracked    []track.Object // owned, like tracker, by the worker that has the camera's frame in hand
 	thresholds []float32
 
 	ages     ages
@@ -53,16 +54,22 @@ type camera struct {
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
 
-	mu   sync.Mutex
-	last event.Detection // guarded by mu; the newest result, for the API
+	seq atomic.Uint64 // of the last decoded picture, across sessions
+
+	publishing sync.Mutex
+	gone       bool // guarded by publishing: the camera was stopped, what is still in an engine is of no interest
+
+	mu      sync.Mutex
+	decoder *decode.Decoder   // guarded by mu; of the newest session, nil before the first
+	lost    map[string]uint64 // guarded by mu; drops of the decoders before that one
 }
 
 // newCamera lists the stages in the order in which a frame walks through them.
 func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
-	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now())}
+	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now()), lost: map[string]uint64{}}
 	c.ages = newAges()
-	c.raw = newFeed(id, false, c.logger)
-	c.annotated = newFeed(id, true, c.logger)
+	c.raw = newFeed(id, false, p.codecs, c.logger)
+	c.annotated = newFeed(id, true, p.codecs, c.logger)
 	if p.engine != nil && cfg.Detect.Enabled {
 		t, err := thresholds(p.engine.Info().Labels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
 		if err != nil {
@@ -73,6 +80,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		c.pace = newPace(cfg.Detect.FPS)
 	}
 	if !cfg.Enabled {
+		c.disabled = "disabled in the configuration"
 		return c, nil
 	}
 	sup, err := capture.NewSupervisor(capture.Options{
@@ -98,13 +106,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 // run captures until ctx ends, then takes the camera's stages down from the
 // first to the last.
 func (c *camera) run(ctx context.Context) {
-	defer func() {
-		if c.lane != nil {
-			c.p.sched.remove(c.lane)
-		}
-		c.raw.close()
-		c.annotated.close()
-	}()
+	defer c.end()
 	if c.supervisor == nil {
 		<-ctx.Done()
 		return
@@ -113,6 +115,19 @@ func (c *camera) run(ctx context.Context) {
 		c.logger.Error("capture ended", "err", err)
 		<-ctx.Done()
 	}
+}
+
+// end takes the stages after capture down. Nothing of the camera is published
+// once it has returned.
+func (c *camera) end() {
+	if c.lane != nil {
+		c.p.sched.remove(c.lane)
+	}
+	c.publishing.Lock()
+	c.gone = true
+	c.publishing.Unlock()
+	c.raw.close()
+	c.annotated.close()
 }
 
 // emit takes a decoded picture from the camera's decoder to viewers and
@@ -142,54 +157,74 @@ func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
 	}
 }
 
-// report publishes the tracked objects of a frame. It borrows f.
+// report publishes the tracked objects of a frame. It borrows f. What nobody
+// watches is not put into words.
 func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	if c.gone {
+		return
+	}
 	m := f.Meta()
-	objects := make([]event.Object, 0, len(tracked))
-	labels := c.p.engineLabels
-	for _, o := range tracked {
-		objects = append(objects, event.Object{
-			Track: o.ID, Label: labels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
+	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
+	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
+	var objects []event.Object
+	if drawn || watched {
+		objects = c.objects(tracked)
+	}
+	published := c.p.now()
+	if watched {
+		c.p.broker.Publish(&event.Detection{
+			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
+			Width: m.Width, Height: m.Height, Objects: objects,
 		})
 	}
-	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
-	c.annotated.offer(picture{frame: f, objects: objects})
-
-	published := c.p.now()
-	d := event.Detection{
-		Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime,
-		AgeMS: float64(published.Sub(m.Received).Microseconds()) / 1000,
-		Width: m.Width, Height: m.Height, Objects: objects,
+	if drawn {
+		c.annotated.offer(picture{frame: f, objects: objects})
 	}
-	c.p.broker.Publish(d)
 	c.ages.observe(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
-	c.mu.Lock()
-	c.last = d
-	c.mu.Unlock()
+}
+
+func (c *camera) objects(tracked []track.Object) []event.Object {
+	out := make([]event.Object, 0, len(tracked))
+	for _, o := range tracked {
+		out = append(out, event.Object{
+			Track: o.ID, Label: c.p.engineLabels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
+		})
+	}
+	return out
 }
 
 func (c *camera) opener() func(attempt int) (capture.Source, error) {
-	memory := rtsp.NewMemory()
-	return func(attempt int) (capture.Source, error) {
+	memory := &rtsp.TransportMemory{}
+	return func(int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
-			Transport: c.cfg.Transport, Memory: memory,
+			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
 		})
 	}
 }
 
+// newDecoder makes the decoder of a session; the one before is closed by then.
 func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	d, err := decode.New(decode.Options{
-		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs,
+		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
 		Logger: c.logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.decoder.Store(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.decoder != nil {
+		for reason, n := range c.decoder.Stats().Dropped {
+			c.lost[reason] += n
+		}
+	}
+	c.decoder = d
 	return d, nil
 }

@@ -5,17 +5,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"edgecam/overlay"
 	"edgecam/platform/avcodec"
 	"edgecam/web"
 )
-
-// Viewers get pictures of at most this width: a dashboard tile or a phone shows
-// no more, and drawing and encoding cost by the pixel.
-const viewerWidth = 1280
-
-// jpegQuality keeps a 1280-wide street scene near 150 kB.
-const jpegQuality = 82
 
 // feed draws and encodes one camera's pictures for all who watch, once for all
 // of them, and only while somebody does. There are two a camera: as they came,
@@ -23,6 +15,7 @@ const jpegQuality = 82
 type feed struct {
 	camera   string
 	annotate bool
+	codecs   *avcodec.Library
 	logger   *slog.Logger
 
 	mu      sync.Mutex
@@ -31,10 +24,12 @@ type feed struct {
 	stop    context.CancelFunc
 	stopped chan struct{}
 	closed  bool
+
+	reported string // owned by the drawing goroutine
 }
 
-func newFeed(camera string, annotate bool, logger *slog.Logger) *feed {
-	return &feed{camera: camera, annotate: annotate, logger: logger, viewers: map[*pictureStream]struct{}{}}
+func newFeed(camera string, annotate bool, codecs *avcodec.Library, logger *slog.Logger) *feed {
+	return &feed{camera: camera, annotate: annotate, codecs: codecs, logger: logger, viewers: map[*pictureStream]struct{}{}}
 }
 
 // watched says whether anybody would see a picture offered now.
@@ -111,7 +106,7 @@ func (f *feed) endLocked(when bool) func() {
 
 func (f *feed) run(ctx context.Context, box *pictureBox, stopped chan struct{}) {
 	defer close(stopped)
-	d := drawer{renderer: overlay.NewRenderer(overlay.Options{MaxWidth: viewerWidth})}
+	d := drawer{codecs: f.codecs}
 	defer d.close()
 	for {
 		select {
@@ -126,10 +121,19 @@ func (f *feed) run(ctx context.Context, box *pictureBox, stopped chan struct{}) 
 		pic, err := d.draw(p, f.annotate)
 		p.frame.Release()
 		if err != nil {
-			f.logger.Warn("draw picture", "camera", f.camera, "err", err)
+			f.report(err)
 			continue
 		}
 		f.deliver(pic)
+	}
+}
+
+// report logs why a picture could not be drawn, once as long as the reason is
+// the same: it would come with every picture.
+func (f *feed) report(err error) {
+	if text := err.Error(); text != f.reported {
+		f.reported = text
+		f.logger.Warn("draw picture", "err", err)
 	}
 }
 
@@ -138,45 +142,5 @@ func (f *feed) deliver(pic web.Picture) {
 	defer f.mu.Unlock()
 	for v := range f.viewers {
 		v.put(pic)
-	}
-}
-
-// drawer turns frames into JPEG files, re-making its encoder when the size of
-// the picture changes.
-type drawer struct {
-	renderer      *overlay.Renderer
-	encoder       *avcodec.JPEGEncoder
-	width, height int
-	items         []overlay.Item
-}
-
-func (d *drawer) draw(p picture, annotate bool) (web.Picture, error) {
-	d.items = d.items[:0]
-	for _, o := range p.objects {
-		d.items = append(d.items, overlay.Item{Label: o.Label, Track: o.Track, Score: o.Score, Box: o.Box})
-	}
-	c := d.renderer.Render(p.frame, d.items, annotate)
-	if d.encoder == nil || c.Width != d.width || c.Height != d.height {
-		d.close()
-		enc, err := avcodec.NewJPEGEncoder(c.Width, c.Height, jpegQuality)
-		if err != nil {
-			return web.Picture{}, err
-		}
-		d.encoder, d.width, d.height = enc, c.Width, c.Height
-	}
-	// The file is the viewers' to share and outlives this call: it is the one
-	// allocation of the drawing.
-	jpeg, err := d.encoder.Encode(nil, c.Y, c.Cb, c.Cr, c.StrideY, c.StrideC)
-	if err != nil {
-		return web.Picture{}, err
-	}
-	m := p.frame.Meta()
-	return web.Picture{Camera: m.Camera, Seq: m.Seq, CapturedAt: m.CapturedAt, Width: c.Width, Height: c.Height, JPEG: jpeg}, nil
-}
-
-func (d *drawer) close() {
-	if d.encoder != nil {
-		d.encoder.Close()
-		d.encoder = nil
 	}
 }

@@ -45,17 +45,17 @@ func (h *health) good() {
 	h.sick.Store(false)
 }
 
-// bad notes a failed stage; the first of a row is logged.
-func (h *health) bad(stage string, err error) {
+// bad notes a batch that gave no answer; the first of a row is logged.
+func (h *health) bad(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bads++
 	h.run = 0
 	if h.reason == "" {
 		h.since = h.now()
-		h.logger.Error("model unhealthy", "stage", stage, "err", err)
+		h.logger.Error("model unhealthy", "err", err)
 	}
-	h.reason = stage + ": " + err.Error()
+	h.reason = err.Error()
 	h.sick.Store(true)
 }
 

@@ -16,7 +16,6 @@ import (
 	"edgecam/infer"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
-	"edgecam/internal/metrics"
 	"edgecam/platform/avcodec"
 	"edgecam/web"
 )
@@ -27,22 +26,24 @@ const stuckAfter = 30 * time.Second
 
 // Options are the parts that a pipeline is built from.
 type Options struct {
-	Config config.Config
+	Config *config.Config
+	// Bad names cameras that the configuration has and that cannot be used,
+	// with the reason: they are shown so that nobody looks for them in vain.
+	Bad map[string]string
 	// Engine is the loaded model; nil runs the cameras without inference, for
 	// the reason in EngineProblem.
 	Engine        infer.Engine
 	EngineProblem string
 	Budget        *framepool.Budget
 	Codecs        *avcodec.Library
-	Observer      engineObserver // nil = nobody
-	System        web.System     // what does not change while the pipeline runs
+	System        web.System // what does not change while the pipeline runs
 	Version       string
 	Logger        *slog.Logger
 }
 
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
 type Pipeline struct {
-	cfg           config.Config
+	cfg           *config.Config // of the start: what a reload does not change
 	engine        infer.Engine
 	engineLabels  []string
 	engineProblem string
@@ -63,8 +64,10 @@ type Pipeline struct {
 	workers []*worker
 
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
+	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
 
 	mu      sync.Mutex
+	current *config.Config // cfg with the cameras of the last reload
 	cameras map[string]*running
 	ctx     context.Context // of Run; nil before
 	closed  bool
@@ -81,8 +84,8 @@ type running struct {
 func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
-		cfg: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
-		engineStats: &engineStats{to: o.Observer, run: metrics.NewAges()}, budget: o.Budget, codecs: o.Codecs,
+		cfg: o.Config, current: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
+		engineStats: newEngineStats(), budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
 		cameras: map[string]*running{},
@@ -97,6 +100,15 @@ func New(o Options) (*Pipeline, error) {
 	}
 	for id, cam := range built {
 		p.cameras[id] = &running{cam: cam}
+	}
+	for id, why := range o.Bad {
+		cam, err := p.newCamera(id, config.Camera{})
+		if err != nil {
+			return nil, err
+		}
+		cam.disabled = "left out, its settings are wrong: " + why
+		p.cameras[id] = &running{cam: cam}
+		p.bad = append(p.bad, id)
 	}
 	for range p.workerCount() {
 		p.workers = append(p.workers, p.newWorker())
@@ -146,34 +158,37 @@ func (p *Pipeline) startLocked(r *running) {
 // Reload puts the cameras of cfg in place of those that run: a camera whose
 // settings are the same goes on untouched, a changed one is stopped and built
 // anew. Nothing changes when it returns an error. Settings outside of cameras
-// take a restart; needsRestart names those that differ.
-func (p *Pipeline) Reload(cfg config.Config) (needsRestart []string, err error) {
+// take a restart: Changes says which differ.
+func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.reload.Lock()
 	defer p.reload.Unlock()
 	p.mu.Lock()
-	old, up := p.cfg, p.ctx != nil && !p.closed
+	old, up := p.current, p.ctx != nil && !p.closed
 	p.mu.Unlock()
 	if !up {
-		return nil, errors.New("reload: the pipeline is not running")
+		return config.Changes{}, errors.New("reload: the pipeline is not running")
 	}
 	diff := config.Diff(old, cfg)
 	fresh, err := p.build(cfg, slices.Concat(diff.Added, diff.Changed))
 	if err != nil {
-		return nil, fmt.Errorf("reload: nothing changed: %w", err)
+		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
 	}
-	p.stop(slices.Concat(diff.Removed, diff.Changed))
+	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
+	p.bad = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, cam := range fresh {
 		p.cameras[id] = &running{cam: cam}
 		p.startLocked(p.cameras[id])
 	}
-	p.cfg.Cameras = cfg.Cameras
-	return diff.Restart, nil
+	next := *old
+	next.Cameras = cfg.Cameras
+	p.current = &next
+	return diff, nil
 }
 
 // build makes the cameras named by ids, all or none.
-func (p *Pipeline) build(cfg config.Config, ids []string) (map[string]*camera, error) {
+func (p *Pipeline) build(cfg *config.Config, ids []string) (map[string]*camera, error) {
 	built := map[string]*camera{}
 	var problems []error
 	for _, id := range ids {

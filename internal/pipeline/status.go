@@ -41,27 +41,47 @@ func (c *camera) status() web.Camera {
 	return out
 }
 
-// captureStatus is the supervisor's status with the pipeline's own drops added.
+// captureStatus is the supervisor's status with the drops of all stages.
 func (c *camera) captureStatus() capture.Status {
-	s := capture.Status{State: capture.Disabled, Reason: "disabled in the configuration", Since: c.p.startedAt}
+	s := capture.Status{State: capture.Disabled, Reason: c.disabled, Since: c.p.startedAt, Dropped: map[string]uint64{}}
 	if c.supervisor != nil {
 		s = c.supervisor.Status()
+		// The decoder tells the same drops apart by what was wrong.
+		delete(s.Dropped, capture.DropDamaged)
 	}
-	if s.Dropped == nil {
-		s.Dropped = map[string]uint64{}
+	c.mu.Lock()
+	for reason, n := range c.lost {
+		s.Dropped[reason] += n
 	}
+	if c.decoder != nil {
+		for reason, n := range c.decoder.Stats().Dropped {
+			s.Dropped[reason] += n
+		}
+	}
+	c.mu.Unlock()
 	c.drops.into(s.Dropped)
 	return s
 }
 
-// pool gives the memory of the camera's decoder, if it has any now.
+// pool gives the memory of the camera's decoder, if it has any now: the pool in
+// use, with what earlier ones still hold added to its bytes.
 func (c *camera) pool() (framepool.Stats, bool) {
-	d := c.decoder.Load()
+	c.mu.Lock()
+	d := c.decoder
+	c.mu.Unlock()
 	if d == nil {
 		return framepool.Stats{}, false
 	}
-	s := d.Stats().Pool
-	return s, s.Slots > 0
+	pools := d.Stats().Pools
+	if len(pools) == 0 {
+		return framepool.Stats{}, false
+	}
+	s := pools[0]
+	for _, old := range pools[1:] {
+		s.Bytes += old.Bytes
+		s.InUse += old.InUse
+	}
+	return s, true
 }
 
 func percentiles(a *metrics.Ages) *web.Percentiles {

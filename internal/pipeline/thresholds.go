@@ -49,7 +49,7 @@ func indexOf(labels []string, name string) int {
 }
 
 func unknownLabelError(name string, labels []string) error {
-	if near := config.Nearest(name, labels); near != "" {
+	if near := config.Closest(name, labels); near != "" {
 		return fmt.Errorf("detect.objects: the model has no label %q: did you mean %q?", name, near)
 	}
 	return fmt.Errorf("detect.objects: the model has no label %q; it has %s", name, strings.Join(labels, ", "))

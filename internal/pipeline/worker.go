@@ -3,8 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"edgecam/framepool"
@@ -16,46 +14,48 @@ import (
 // counted, whatever made it old.
 const maxFrameAge = time.Second
 
-// worker takes frames from the scheduler through preprocessing, the engine and
-// the tracker to publication. Each has its own preprocessing tables and engine
-// slot; there are as many as the engine profits from.
+// worker takes frames from the scheduler through a runner and the tracker to
+// publication. There are as many as the engine profits from.
 type worker struct {
 	sched  *scheduler
-	engine infer.Engine
-	prep   *preprocess.CPU
+	open   func(ctx context.Context) (runner, error)
 	health *health
 	pulse  *pulse
 	stats  *engineStats
 	now    func() time.Time
-	logger *slog.Logger
 
-	jobs       []job
-	stamps     []stamps
+	jobs []job
+	hand []job // the part of jobs that is being worked on
+	// of the jobs in hand
+	frames     []*framepool.Frame
 	transforms []preprocess.Transform
 	detections [][]infer.Detection
+
+	thresholds func(class int) float32 // w.threshold, bound once
 }
 
-// stamps are the moments of one frame's way (monotonic).
+// stamps are the moments of one batch (monotonic).
 type stamps struct{ batched, inferred time.Time }
 
 func (p *Pipeline) newWorker() *worker {
-	info := p.engine.Info()
-	n := max(1, info.MaxBatch)
-	return &worker{
-		sched: p.sched, engine: p.engine, prep: preprocess.NewCPU(info.Input),
-		health: p.health, pulse: &pulse{base: p.start}, stats: p.engineStats, now: p.now, logger: p.logger,
-		jobs: make([]job, n), stamps: make([]stamps, n),
+	n := max(1, p.engine.Info().MaxBatch)
+	w := &worker{
+		sched: p.sched, health: p.health, pulse: &pulse{base: p.start}, stats: p.engineStats, now: p.now,
+		open: func(ctx context.Context) (runner, error) { return newCPURunner(ctx, p.engine) },
+		jobs: make([]job, n), frames: make([]*framepool.Frame, n),
 		transforms: make([]preprocess.Transform, n), detections: make([][]infer.Detection, n),
 	}
+	w.thresholds = w.threshold
+	return w
 }
 
 // run works until the scheduler stops.
 func (w *worker) run(ctx context.Context) error {
-	slot, err := w.engine.Acquire(ctx)
+	r, err := w.open(ctx)
 	if err != nil {
-		return fmt.Errorf("acquire engine slot: %w", err)
+		return err
 	}
-	defer slot.Release()
+	defer r.close()
 	for {
 		w.pulse.idle()
 		n := w.sched.take(w.jobs)
@@ -63,13 +63,13 @@ func (w *worker) run(ctx context.Context) error {
 			return nil
 		}
 		w.pulse.busy(w.now())
-		w.batch(slot, n)
+		w.batch(r, n)
 	}
 }
 
 // batch takes n jobs to their end: every frame is released and every lane is
 // free again when it returns.
-func (w *worker) batch(slot infer.Slot, n int) {
+func (w *worker) batch(r runner, n int) {
 	n = w.dropOld(n)
 	defer func() {
 		for _, j := range w.jobs[:n] {
@@ -77,25 +77,27 @@ func (w *worker) batch(slot infer.Slot, n int) {
 			w.sched.done(j.lane)
 		}
 		clear(w.jobs)
+		clear(w.frames)
 	}()
 	if n == 0 {
 		return
 	}
-	if err := w.fill(slot, n); err != nil {
-		w.fail(n, "preprocess", err)
+	w.hand = w.jobs[:n]
+	for i, j := range w.hand {
+		w.frames[i] = j.frame
+		w.detections[i] = w.detections[i][:0]
+	}
+	at := stamps{batched: w.now()}
+	err := r.run(w.frames[:n], w.thresholds, w.detections[:n], w.transforms[:n])
+	at.inferred = w.now()
+	if err != nil {
+		w.fail(err)
 		return
 	}
-	start := w.now()
-	if err := slot.Run(n, w.threshold(n), w.detections[:n]); err != nil {
-		w.fail(n, "infer", err)
-		return
-	}
-	end := w.now()
 	w.health.good()
-	w.stats.observe(n, end.Sub(start))
-	for i, j := range w.jobs[:n] {
-		w.stamps[i].inferred = end
-		j.lane.cam.publish(j.frame, w.transforms[i], w.detections[i], w.stamps[i])
+	w.stats.observe(n, at.inferred.Sub(at.batched))
+	for i, j := range w.hand {
+		j.lane.cam.publish(j.frame, w.transforms[i], w.detections[i], at)
 	}
 }
 
@@ -115,43 +117,24 @@ func (w *worker) dropOld(n int) int {
 	return kept
 }
 
-func (w *worker) fill(slot infer.Slot, n int) error {
-	for i, j := range w.jobs[:n] {
-		w.stamps[i].batched = w.now()
-		t, err := w.prep.Run(j.frame, slot.Input(i))
-		if err != nil {
-			return fmt.Errorf("camera %s: %w", j.lane.cam.id, err)
-		}
-		w.transforms[i] = t
-		w.detections[i] = w.detections[i][:0]
-	}
-	return nil
-}
-
 // threshold gives the lowest score that any camera of the batch asks of a
 // class; each camera drops what is below its own when it publishes.
-func (w *worker) threshold(n int) func(class int) float32 {
-	if n == 1 {
-		own := w.jobs[0].lane.cam.thresholds
-		return func(class int) float32 { return own[class] }
+func (w *worker) threshold(class int) float32 {
+	lowest := float32(never)
+	for i := range w.hand {
+		lowest = min(lowest, w.hand[i].lane.cam.thresholds[class])
 	}
-	return func(class int) float32 {
-		lowest := float32(never)
-		for _, j := range w.jobs[:n] {
-			lowest = min(lowest, j.lane.cam.thresholds[class])
-		}
-		return lowest
-	}
+	return lowest
 }
 
-func (w *worker) fail(n int, stage string, err error) {
+func (w *worker) fail(err error) {
 	reason := dropInferenceError
 	var sick *infer.UnhealthyError
 	if errors.As(err, &sick) {
 		reason = dropUnhealthy
 	}
-	w.health.bad(stage, err)
-	for _, j := range w.jobs[:n] {
+	w.health.bad(err)
+	for _, j := range w.hand {
 		j.lane.cam.drops.add(reason)
 	}
 }
@@ -165,5 +148,6 @@ func (c *camera) publish(f *framepool.Frame, t preprocess.Transform, found []inf
 			kept = append(kept, t.Inverse(d))
 		}
 	}
-	c.report(f, c.tracker.Update(f.Meta().Received, kept), at)
+	c.tracked = c.tracker.Update(c.tracked[:0], f.Meta().Received, kept)
+	c.report(f, c.tracked, at)
 }

@@ -26,6 +26,9 @@ type Options struct {
 	Clip   *sim.ClipData
 	Frames int // pictures to take through the stages; the clip loops
 	Engine infer.Engine
+	// Split gives the time that the engine has spent so far in the model's own
+	// run, and in finding candidates and NMS after it.
+	Split func() (model, candidates time.Duration)
 	// ScoreThreshold is the score from which on a detection counts.
 	ScoreThreshold float32
 	Budget         *framepool.Budget
@@ -65,14 +68,17 @@ type bench struct {
 	prep    *preprocess.CPU
 	slot    infer.Slot
 	tracker *track.Tracker
+	tracked []track.Object
 
 	clocks  clocks
 	next    int           // sample of the clip
 	zero    time.Duration // presentation time of the clip's current loop
 	left    int           // pictures still to take
 	objects int
-	out     [][]infer.Detection
-	err     error
+	// engine time before the counted pictures
+	candidates time.Duration
+	out        [][]infer.Detection
+	err        error
 }
 
 func newBench(ctx context.Context, o Options) (*bench, error) {
@@ -157,9 +163,10 @@ func (b *bench) frame(f *framepool.Frame) {
 	for i, d := range b.out[0] {
 		b.out[0][i] = t.Inverse(d)
 	}
-	b.objects += len(b.tracker.Update(f.Meta().Received, b.out[0]))
+	b.tracked = b.tracker.Update(b.tracked[:0], f.Meta().Received, b.out[0])
+	b.objects += len(b.tracked)
 	end := time.Now()
-	b.clocks.add(start, prepared, inferred, end, b.slot)
+	b.clocks.add(start, prepared, inferred, end)
 }
 
 func (b *bench) threshold(int) float32 { return b.o.ScoreThreshold }
@@ -167,6 +174,7 @@ func (b *bench) threshold(int) float32 { return b.o.ScoreThreshold }
 // measure plays the counted pictures.
 func (b *bench) measure(ctx context.Context) (*Report, error) {
 	b.clocks, b.objects = clocks{}, 0
+	_, b.candidates = b.o.Split()
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

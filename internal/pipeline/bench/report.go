@@ -54,19 +54,22 @@ func (r *Report) fill(b *bench) {
 	r.FramesPerCPUSecond = float64(r.Frames) / r.CPUSeconds
 	r.CopiedBytes = b.decoder.Stats().CopiedBytes
 	c := b.clocks
+	_, candidates := b.o.Split()
+	candidates -= b.candidates
+	model := c.engine - candidates
 	all := c.decode + c.after
 	for _, s := range []struct {
 		name string
 		took time.Duration
 	}{
-		{"decode", c.decode}, {"preprocess", c.preprocess}, {"model", c.model},
-		{"candidates and NMS", c.candidates}, {"results and tracking", c.results},
+		{"decode", c.decode}, {"preprocess", c.preprocess}, {"model", model},
+		{"candidates and NMS", candidates}, {"results and tracking", c.results},
 	} {
 		r.Stages = append(r.Stages, Stage{
 			Name: s.name, MS: s.took.Seconds() * 1000 / float64(r.Frames), Share: s.took.Seconds() / all.Seconds(),
 		})
 	}
-	r.Overhead = (c.preprocess + c.candidates + c.results).Seconds() / all.Seconds()
+	r.Overhead = (c.preprocess + candidates + c.results).Seconds() / all.Seconds()
 }
 
 // Table prints the report for people.
