@@ -145,14 +145,22 @@ func (c *camera) emit(f *framepool.Frame) {
 	}
 }
 
-// show offers a picture that just came to those who watch. It borrows f.
+// show offers a picture that just came to those who watch. One that is due for
+// inference waits for its turn there, so that viewers get boxes of that very
+// picture; it is shown at once only where inference has fallen silent. It
+// borrows f.
 func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
-	if !due && received.Sub(c.lastShown) < viewerInterval {
+	silent := c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence
+	if due && !silent {
+		c.lastShown = received
+		return
+	}
+	if received.Sub(c.lastShown) < viewerInterval {
 		return
 	}
 	c.lastShown = received
 	c.raw.offer(picture{frame: f})
-	if c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence {
+	if silent {
 		c.annotated.offer(picture{frame: f})
 	}
 }
