@@ -300,7 +300,7 @@ func unknownKey(key string, t reflect.Type) error {
 	for i := range t.NumField() {
 		names = append(names, yamlKey(t.Field(i)))
 	}
-	if c := closest(key, names); c != "" {
+	if c := Closest(key, names); c != "" {
 		return fmt.Errorf("unknown key: did you mean %s?", c)
 	}
 	for i := range t.NumField() {
