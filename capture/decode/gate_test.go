@@ -36,6 +36,8 @@ func TestGateJudges(t *testing.T) {
 		{"waiting for long, parts made up", waiting, avcodec.Picture{Corrupt: true, Damaged: true}, unit{key: 12, received: at.Add(patience)}, DropWaiting, false},
 		{"h265 waits for a key picture", gate{codec: capture.H265, since: at}, avcodec.Picture{}, unit{received: at.Add(time.Hour)}, DropWaiting, false},
 		{"h265 key picture", gate{codec: capture.H265, since: at}, avcodec.Picture{Key: true}, unit{received: at}, "", true},
+		{"emptied, from the time of waiting", gate{codec: capture.H264, draining: true}, avcodec.Picture{}, unit{key: 12, waiting: true}, DropWaiting, false},
+		{"emptied, from before", gate{codec: capture.H264, draining: true, from: 10}, avcodec.Picture{}, unit{key: 9}, "", false},
 		{"mjpeg", gate{codec: capture.MJPEG, open: true}, avcodec.Picture{Damaged: true}, unit{}, DropDamaged, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
