@@ -80,6 +80,11 @@ func (d *decoder) failAt(path, value string, err error) {
 }
 
 func (d *decoder) decode(data []byte, cfg *Config) {
+	if len(data) > maxFile {
+		d.broken = true
+		d.fail(place{}, "", "", fmt.Errorf("the file has %d bytes, more than the %d of a configuration", len(data), maxFile))
+		return
+	}
 	d.lines = strings.Split(string(data), "\n")
 	file, err := parseYAML(data)
 	if err != nil {
@@ -295,7 +300,7 @@ func unknownKey(key string, t reflect.Type) error {
 	for i := range t.NumField() {
 		names = append(names, yamlKey(t.Field(i)))
 	}
-	if c := closest(key, names); c != "" {
+	if c := Closest(key, names); c != "" {
 		return fmt.Errorf("unknown key: did you mean %s?", c)
 	}
 	for i := range t.NumField() {

@@ -128,7 +128,7 @@ func (d *decoder) unknownVariable(name string, known map[string][]string) {
 		candidates = append(candidates, k)
 	}
 	near := ""
-	if c := closest(name[len(envPrefix):], trimmed(candidates)); c != "" {
+	if c := Closest(name[len(envPrefix):], trimmed(candidates)); c != "" {
 		near = envPrefix + c
 	}
 	section := false

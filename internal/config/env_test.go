@@ -2,7 +2,9 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +38,7 @@ func TestEnvironmentOverrides(t *testing.T) {
 		"EDGECAM_CAMERAS_BACK_YARD_DETECT_FPS=2.5",
 		"EDGECAM_CAMERAS_BACK_YARD_DETECT_OBJECTS_TRAFFIC_LIGHT=0.9",
 		// Not ours: other programs' names, and what Kubernetes sets.
-		"EDGECAM_PORT_8080_TCP=tcp://192.0.2.3:8080", "EDGECAM_SERVICE_HOST=192.0.2.3", "EDGECAM_DEBUG=1", "HOME=/", "broken",
+		"EDGECAM_PORT_8080_TCP=tcp://192.0.2.3:8080", "EDGECAM_SERVICE_HOST=192.0.2.3", "EDGECAM_DEBUG=1", "EDGECAM_ONNXRUNTIME=/opt/libonnxruntime.so", "HOME=/", "broken",
 	}
 	got, err := config.Parse([]byte(twoCameras), "edgecam.yaml", config.Options{Env: env})
 	if err != nil {
@@ -150,5 +152,24 @@ func TestErrorsUnwrap(t *testing.T) {
 	var fe *config.FieldError
 	if !errors.Is(err, cause) || !errors.As(err, &fe) || fe.Path != "cameras.gate.url" || fe.Line != 3 || fe.Column != 15 || fe.Value != "" {
 		t.Errorf("%v, %+v", err, fe)
+	}
+}
+
+func TestHugeFileIsRefused(t *testing.T) {
+	_, err := config.Parse(make([]byte, 1<<20+1), "clip.mp4", config.Options{})
+	if want := "clip.mp4: the file has 1048577 bytes, more than the 1048576 of a configuration"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestManyCameras(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("cameras:\n")
+	for i := range 500 {
+		fmt.Fprintf(&b, "  cam-%d:\n    url: rtsp://192.0.2.1:%d/stream\n    detect: {objects: {person: 0.5}}\n", i, i+1)
+	}
+	cfg, err := config.Parse([]byte(b.String()), "edgecam.yaml", config.Options{Env: []string{"EDGECAM_CAMERAS_CAM_499_NAME=last"}})
+	if err != nil || len(cfg.Cameras) != 500 || cfg.Cameras["cam-499"].Name != "last" {
+		t.Fatal(err)
 	}
 }

@@ -33,6 +33,16 @@ func (e *FieldError) Error() string {
 	return b.String()
 }
 
+// Camera is the id of the camera that the problem is in, "" for any other.
+func (e *FieldError) Camera() string {
+	rest, ok := strings.CutPrefix(e.Path, "cameras.")
+	if !ok {
+		return ""
+	}
+	id, _, _ := strings.Cut(rest, ".")
+	return id
+}
+
 // Unwrap gives the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
@@ -62,12 +72,11 @@ func (e Errors) Unwrap() []error {
 func (e Errors) Cameras() (ids []string, only bool) {
 	only = true
 	for _, f := range e {
-		rest, ok := strings.CutPrefix(f.Path, "cameras.")
-		if !ok {
+		id := f.Camera()
+		if id == "" {
 			only = false
 			continue
 		}
-		id, _, _ := strings.Cut(rest, ".")
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)

@@ -11,6 +11,10 @@ import (
 	"strings"
 )
 
+// maxFile bounds the text of a configuration: thousands of cameras fit, and a
+// video named by mistake is not parsed for minutes.
+const maxFile = 1 << 20
+
 // Options says what a configuration is read with.
 type Options struct {
 	// Env is the environment as NAME=value, like os.Environ. Nil is empty.

@@ -2,9 +2,9 @@ package config
 
 import "slices"
 
-// closest is the candidate that text most likely means, or "": at most a third
+// Closest is the candidate that text most likely means, or "": at most a third
 // of its letters may differ.
-func closest(text string, candidates []string) string {
+func Closest(text string, candidates []string) string {
 	best, least := "", max(1, len(text)/3)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		if d := distance(text, c); d < least {

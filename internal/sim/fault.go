@@ -23,6 +23,9 @@ type Fault struct {
 	Loss       float64 // share of RTP packets that are not sent, 0..1
 }
 
+// FaultHelp lists the words of a fault, for the help of a command.
+const FaultHelp = faultWords
+
 // faultWords is the list for messages and help.
 const faultWords = "refuse, silent, auth, notfound, novideo, codec, udponly, tcponly, stall:N, close:N, loss:PERCENT"
 
