@@ -1,0 +1,37 @@
+package metrics
+
+// Snapshot is everything that a scrape shows, as plain values.
+type Snapshot struct {
+	Cameras   []Camera
+	Inference Counts         // seconds of each run
+	Batch     Counts         // pictures in each run
+	Viewers   map[string]int // open streams by kind, e.g. "pictures", "detections"
+
+	PoolBytes   int64 // reserved by all pools
+	PinnedBytes int64 // of these locked in RAM
+	LimitBytes  int64 // the most that pools may reserve; 0 = no limit
+}
+
+// Camera is one camera's part. Counters count since start and never go back
+// while the camera exists.
+type Camera struct {
+	ID       string
+	State    string // one of States
+	Frames   uint64 // decoded
+	Inferred uint64
+	Sessions uint64            // tried
+	Dropped  map[string]uint64 // by reason
+	Ages     map[string]Counts // by stage: decoded, batched, inferred, published; seconds
+	Pool     *Pool             // nil before the geometry is known
+}
+
+// Pool is one camera's frame slots.
+type Pool struct {
+	Slots, InUse, HighWater int
+	Exhausted               uint64 // times that no slot was free
+}
+
+// States are the states of a camera, in the words of the HTTP contract.
+func States() []string {
+	return []string{"connecting", "live", "stalled", "backoff", "auth_failed", "unsupported", "disabled"}
+}

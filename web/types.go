@@ -1,0 +1,120 @@
+package web
+
+import "time"
+
+// System answers GET /api/v1/system.
+type System struct {
+	Version   string    `json:"version"`
+	StartedAt time.Time `json:"started_at"`
+	Ready     bool      `json:"ready"`
+	Reason    string    `json:"reason"` // why not ready, in words; "" when ready
+	Login     bool      `json:"login"`  // requests need a login (POST /logout ends it); filled by the server
+	Platform  Platform  `json:"platform"`
+	Memory    Memory    `json:"memory"`
+	Inference Inference `json:"inference"`
+}
+
+// Platform is the machine.
+type Platform struct {
+	Kind   string   `json:"kind"`   // jetson, discrete or cpu
+	Why    string   `json:"why"`    // what the kind was concluded from, in words
+	GPU    string   `json:"gpu"`    // name of the GPU in use; "" without one
+	Driver string   `json:"driver"` // version of the GPU's driver; "" without one
+	CUDA   string   `json:"cuda"`   // version that the driver speaks; "" without one
+	CPU    string   `json:"cpu"`    // model name
+	Cores  int      `json:"cores"`  // that this process may run on
+	OS     string   `json:"os"`
+	Arch   string   `json:"arch"`
+	Notes  []string `json:"notes"` // findings that an operator should read
+}
+
+// Memory is the frame memory of all cameras together.
+type Memory struct {
+	Strategy    string   `json:"strategy"`     // shared, mapped, staged, device or heap
+	PinnedBytes int64    `json:"pinned_bytes"` // locked in RAM
+	PoolBytes   int64    `json:"pool_bytes"`   // reserved by all pools, locked or not
+	LimitBytes  int64    `json:"limit_bytes"`  // the most that all pools may reserve; 0 = no limit
+	LimitWhy    string   `json:"limit_why"`    // what sets the limit, in words
+	Slots       int      `json:"slots"`
+	InUse       int      `json:"in_use"`
+	HighWater   int      `json:"high_water"` // most slots that were in use at once
+	HugePages   bool     `json:"huge_pages"`
+	Notes       []string `json:"notes"` // for example that locking was refused, and what to do
+}
+
+// Inference is the engine that really runs.
+type Inference struct {
+	Model          string       `json:"model"`
+	Provider       string       `json:"provider"` // cpu, cuda or tensorrt
+	Precision      string       `json:"precision"`
+	Library        string       `json:"library"` // path of the runtime library
+	LibraryVersion string       `json:"library_version"`
+	Batch          int          `json:"batch"`   // most pictures that one run takes
+	Threads        int          `json:"threads"` // runs at once
+	InputWidth     int          `json:"input_width"`
+	InputHeight    int          `json:"input_height"`
+	ScoreThreshold float64      `json:"score_threshold"`
+	ProbeMS        float64      `json:"probe_ms"` // measured time of one picture at start
+	FPS            float64      `json:"fps"`      // pictures inferred a second, all cameras
+	RunMS          *Percentiles `json:"run_ms"`   // time of one run; null before the first
+	BatchMean      float64      `json:"batch_mean"`
+	Notes          []string     `json:"notes"` // what the probe found
+}
+
+// Camera answers GET /api/v1/cameras/{id}.
+type Camera struct {
+	ID     string    `json:"id"` // [a-z0-9_-]{1,64}
+	Name   string    `json:"name"`
+	State  string    `json:"state"`  // connecting, live, stalled, backoff, auth_failed, unsupported or disabled
+	Reason string    `json:"reason"` // in words; "" when there is nothing to say
+	Since  time.Time `json:"since"`  // when the state began
+
+	Codec       string  `json:"codec"` // h264, h265, mjpeg; "" before it is known
+	Width       int     `json:"width"` // visible samples; 0 before the first picture
+	Height      int     `json:"height"`
+	FPS         float64 `json:"fps"` // decoded pictures a second over the last seconds
+	Decoder     string  `json:"decoder"`
+	PixelFormat string  `json:"pixel_format"`
+	Memory      string  `json:"memory"`    // pinned, heap or device
+	Transport   string  `json:"transport"` // tcp or udp; "" before it is known
+	Track       string  `json:"track"`     // which of the stream's tracks, in words
+
+	Attempts uint64     `json:"attempts"` // sessions tried since start
+	RetryAt  *time.Time `json:"retry_at"` // when the next attempt is due; null while one runs
+
+	Detecting   bool              `json:"detecting"` // false where the configuration turns detection off
+	InferredFPS float64           `json:"inferred_fps"`
+	Frames      uint64            `json:"frames"`   // pictures decoded since start
+	Inferred    uint64            `json:"inferred"` // pictures inferred since start
+	Dropped     map[string]uint64 `json:"dropped"`  // pictures not inferred, by reason
+	AgeMS       *Percentiles      `json:"age_ms"`   // age at publication; null while nothing was published for seconds
+	StagesMS    Stages            `json:"stages_ms"`
+	Pool        *Pool             `json:"pool"` // null before the geometry is known
+}
+
+// Percentiles of a time over the last seconds, in milliseconds.
+type Percentiles struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+}
+
+// Stages is the age of a frame, counted from the arrival of its last packet,
+// as it leaves each stage; null where nothing passed for seconds.
+type Stages struct {
+	Decoded   *Percentiles `json:"decoded"`
+	Batched   *Percentiles `json:"batched"`
+	Inferred  *Percentiles `json:"inferred"`
+	Published *Percentiles `json:"published"`
+}
+
+// Pool is one camera's frame memory.
+type Pool struct {
+	Slots     int    `json:"slots"`
+	InUse     int    `json:"in_use"`
+	HighWater int    `json:"high_water"`
+	Exhausted uint64 `json:"exhausted"` // times that no slot was free
+	Bytes     int64  `json:"bytes"`
+	Pinned    bool   `json:"pinned"`
+	HugePages bool   `json:"huge_pages"`
+}
