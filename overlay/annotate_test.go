@@ -3,6 +3,7 @@ package overlay_test
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -290,6 +291,34 @@ func TestStrangeBoxes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Any items on a picture of any size: nothing panics, and nothing is written
+// outside of the visible part of a row.
+func TestAnyItemsOnAnySize(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	labels := []string{"", "person", "a much longer label than fits", "ÅÉжΩ", "\x00\xff", strings.Repeat("x", 3000)}
+	for range 400 {
+		w, h := 1+r.IntN(300), 1+r.IntN(300)
+		p := newPicture(framepool.I420, w, h, flat(100, 110, 120))
+		f := p.frame(t, framepool.RangeFull, framepool.MatrixBT601)
+		var items []overlay.Item
+		for range 1 + r.IntN(20) {
+			it := overlay.Item{Label: labels[r.IntN(len(labels))], Track: r.Uint64() >> r.IntN(64), Score: r.Float32() * 2}
+			for i := range it.Box {
+				it.Box[i] = r.Float32()*1.4 - 0.2
+			}
+			items = append(items, it)
+		}
+		c := render(t, newRenderer(t, []int{0, 2, 77}[r.IntN(3)]), f, items, true)
+		for y := range c.Height {
+			for _, v := range c.Y[y*c.StrideY+c.Width : (y+1)*c.StrideY] {
+				if v != 0 {
+					t.Fatalf("%dx%d: row %d is written beyond its end", w, h, y)
+				}
+			}
+		}
 	}
 }
 

@@ -154,6 +154,25 @@ func TestRenderKnownColours(t *testing.T) {
 	}
 }
 
+// The largest 10-bit code is white, not the black after it, also in the last
+// samples of a row, which are not read four at a time.
+func TestRenderDeepWhite(t *testing.T) {
+	for _, format := range []framepool.PixelFormat{framepool.I444P10, framepool.I420P10, framepool.Gray10, framepool.P010} {
+		p := newPicture(format, 14, 6, flat(0, 128, 128))
+		for _, row := range p.codes[0] {
+			for x := range row {
+				row[x] = 1023
+			}
+		}
+		c := render(t, newRenderer(t, 0), p.frame(t, framepool.RangeFull, framepool.MatrixBT601), nil, false)
+		for x, v := range c.Y[:14] {
+			if v != 255 {
+				t.Errorf("%s: column %d is %d, want 255", format, x, v)
+			}
+		}
+	}
+}
+
 // A picture that is what JFIF means is copied bit by bit.
 func TestRenderCopiesJFIFExactly(t *testing.T) {
 	p := newPicture(framepool.I420, 50, 30, noise(5))
@@ -180,6 +199,39 @@ func TestRenderChangesGeometry(t *testing.T) {
 		want := render(t, newRenderer(t, 40), f, nil, false)
 		if !equal(got, want) {
 			t.Fatalf("%d: a used renderer gives another picture than a new one", i)
+		}
+	}
+}
+
+// A white line around the picture is on the canvas on all four sides, also where
+// sides are odd or no multiple of what codecs like.
+func TestRenderKeepsTheBorder(t *testing.T) {
+	for _, c := range []struct{ w, h, limit int }{{1918, 1078, 0}, {61, 37, 0}, {1918, 1078, 640}, {97, 55, 40}} {
+		p := newPicture(framepool.I420, c.w, c.h, func(i, x, y int) int {
+			switch {
+			case i > 0:
+				return 128
+			case x == 0 || y == 0 || x == c.w-1 || y == c.h-1:
+				return 235
+			default:
+				return 16
+			}
+		})
+		got := render(t, newRenderer(t, c.limit), p.frame(t, framepool.RangeLimited, framepool.MatrixBT601), nil, false)
+		step := float64(c.w) / float64(got.Width)
+		least := byte(255 / max(step, 1) * 0.9)
+		for x := range got.Width {
+			if got.Y[x] < least || got.Y[(got.Height-1)*got.StrideY+x] < least {
+				t.Fatalf("%v: no line above or below at column %d", c, x)
+			}
+		}
+		for y := range got.Height {
+			if got.Y[y*got.StrideY] < least || got.Y[y*got.StrideY+got.Width-1] < least {
+				t.Fatalf("%v: no line left or right at row %d", c, y)
+			}
+		}
+		if in := got.Y[4*got.StrideY+4]; in != 0 {
+			t.Errorf("%v: inside is %d, want 0", c, in)
 		}
 	}
 }

@@ -31,13 +31,12 @@ func bands(n, count int, step float64) []band {
 	for i := range out {
 		at, rows, from, to := reach(i, count, step)
 		w := make([]uint16, rows)
-		sum := uint16(0) // rounding the sums keeps their end exact
+		sum := uint16(0) // the sums are rounded, so that the last is exact
 		for k := range w {
 			covered := (min(float64(at+k+1), to) - from) / (to - from)
 			next := uint16(covered*(1<<bandBits) + 0.5)
 			w[k], sum = next-sum, next
 		}
-		w[rows-1] += 1<<bandBits - sum
 		out[i] = band{at, w}
 	}
 	return out

@@ -48,17 +48,54 @@ func (c *component) row(y int) []byte {
 		return b[:c.width]
 	}
 	out := c.row8[:c.width]
-	if c.bytes == 1 {
-		b = b[:2*len(out)-1]
-		for i := range out {
-			out[i] = b[2*i]
-		}
-		return out
+	b = b[:(c.width-1)*c.step+c.bytes]
+	done := 0
+	switch {
+	case c.step == 2 && c.bytes == 1:
+		done = everySecond(out, b)
+	case c.step == 2:
+		done = narrow(out, b, c.shift)
 	}
 	half := uint(1) << c.shift >> 1
-	for i := range out {
-		v := uint(binary.LittleEndian.Uint16(b[i*c.step:]))
-		out[i] = byte(min((v+half)>>c.shift, 255))
+	for i := done; i < len(out); i++ {
+		if at := i * c.step; c.bytes == 1 {
+			out[i] = b[at]
+		} else {
+			v := uint(binary.LittleEndian.Uint16(b[at:]))
+			out[i] = byte(min((v+half)>>c.shift, 255))
+		}
 	}
 	return out
+}
+
+// everySecond takes the first of each pair of bytes, four at a time, and says how
+// many it took.
+func everySecond(out, b []byte) (n int) {
+	for ; len(out) >= 4 && len(b) >= 8; n += 4 {
+		v := binary.LittleEndian.Uint64(b) & 0x00ff00ff00ff00ff
+		binary.LittleEndian.PutUint32(out, pack(v))
+		out, b = out[4:], b[8:]
+	}
+	return n
+}
+
+// narrow rounds 16-bit words to bytes by leaving shift bits off, four at a time, and
+// says how many it did. A word that would round to 256 becomes 255.
+func narrow(out, b []byte, shift uint) (n int) {
+	half := uint64(0x0001000100010001) << shift >> 2
+	for ; len(out) >= 4 && len(b) >= 8; n += 4 {
+		// One bit leaves first, so that adding half cannot carry into the next word.
+		v := binary.LittleEndian.Uint64(b) >> 1 & 0x7fff7fff7fff7fff
+		v = (v + half) >> ((shift - 1) & 15) & 0x01ff01ff01ff01ff
+		v -= v >> 8 & 0x0001000100010001
+		binary.LittleEndian.PutUint32(out, pack(v))
+		out, b = out[4:], b[8:]
+	}
+	return n
+}
+
+// pack moves the low bytes of four words together.
+func pack(v uint64) uint32 {
+	v = (v | v>>8) & 0x0000ffff0000ffff
+	return uint32(v | v>>16)
 }

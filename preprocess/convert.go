@@ -3,19 +3,20 @@ package preprocess
 // peak is the value 255, the upper end of the clamp.
 const peak = 255 << sumBits
 
-// convert writes one row of the three channel planes from weighted codes.
-// n holds the norms of R, G and B. All slices have the length of y.
-func (c *color) convert(r, g, b []float32, y, cb, cr []uint32, n *[3]norm) {
+// convert writes one row of the three channel planes from weighted codes, those
+// of chroma as gatherPair8 makes them. n holds the norms of R, G and B. All
+// slices have the length of y.
+func (c *color) convert(r, g, b []float32, y []uint32, uv []uint64, n *[3]norm) {
 	r, g, b = r[:len(y)], g[:len(y)], b[:len(y)]
-	cb, cr = cb[:len(y)], cr[:len(y)]
+	uv = uv[:len(y)]
 	nr, ng, nb := n[0], n[1], n[2]
 	k := *c
 	for i, v := range y {
-		l := int64(v) * k.y
-		u, w := int64(cb[i]), int64(cr[i])
-		r[i] = nr.of(l + w*k.rv + k.r0)
-		g[i] = ng.of(l - u*k.gu - w*k.gv + k.g0)
-		b[i] = nb.of(l + u*k.bu + k.b0)
+		luma := int64(v) * k.y
+		cb, cr := int64(uint32(uv[i])), int64(uv[i]>>32)
+		r[i] = nr.of(luma + cr*k.rv + k.r0)
+		g[i] = ng.of(luma - cb*k.gu - cr*k.gv + k.g0)
+		b[i] = nb.of(luma + cb*k.bu + k.b0)
 	}
 }
 

@@ -14,12 +14,13 @@ const maxPlans = 64
 // CPU fills input tensors on the processor. It belongs to one goroutine at a
 // time.
 type CPU struct {
-	spec       infer.InputSpec
-	norms      [3]norm // of R, G and B
-	pad        [3]float32
-	channel    [3]int  // the tensor's plane of R, G and B
-	plans      []*plan // most recently used first
-	ys, us, vs []uint32
+	spec    infer.InputSpec
+	norms   [3]norm // of R, G and B
+	pad     [3]float32
+	channel [3]int   // the tensor's plane of R, G and B
+	plans   []*plan  // most recently used first
+	ys      []uint32 // a row of weighted codes: Y,
+	uvs     []uint64 // Cb and Cr
 }
 
 // NewCPU returns a CPU for the inputs of one engine.
@@ -34,8 +35,7 @@ func NewCPU(spec infer.InputSpec) *CPU {
 	}
 	c.pad = pad
 	n := max(spec.Width, 0)
-	rows := make([]uint32, 3*n)
-	c.ys, c.us, c.vs = rows[:n:n], rows[n:2*n:2*n], rows[2*n:]
+	c.ys, c.uvs = make([]uint32, n), make([]uint64, n)
 	return c
 }
 
@@ -56,20 +56,18 @@ func (c *CPU) Run(f *framepool.Frame, dst []float32) (Transform, error) {
 		planes[i] = dst[i*size : (i+1)*size]
 		c.fillAround(planes[i], c.pad[i], p)
 	}
-	w := int(p.transform.Width)
-	ys, us, vs := c.ys[:w], c.us[:w], c.vs[:w]
+	ys, uvs := c.ys[:p.width], c.uvs[:p.width]
 	rp, gp, bp := planes[c.channel[0]], planes[c.channel[1]], planes[c.channel[2]]
-	for i := range int(p.transform.Height) {
+	for i := range p.height {
 		at := (p.y+i)*c.spec.Width + p.x
-		r, g, b := rp[at:at+w], gp[at:at+w], bp[at:at+w]
-		p.gather(ys, f, &p.luma, i)
-		if p.chroma[0].cols == nil {
-			k.convertGray(r, g, b, ys, &c.norms)
+		end := at + p.width
+		p.gatherLuma(ys, f, i)
+		if !p.colour {
+			k.convertGray(rp[at:end], gp[at:end], bp[at:end], ys, &c.norms)
 			continue
 		}
-		p.gather(us, f, &p.chroma[0], i)
-		p.gather(vs, f, &p.chroma[1], i)
-		k.convert(r, g, b, ys, us, vs, &c.norms)
+		p.gatherChroma(uvs, f, i)
+		k.convert(rp[at:end], gp[at:end], bp[at:end], ys, uvs, &c.norms)
 	}
 	return p.transform, nil
 }
@@ -108,23 +106,9 @@ func (c *CPU) plan(s shape) *plan {
 	return c.plans[0]
 }
 
-// gather interpolates output row i of one component.
-func (p *plan) gather(dst []uint32, f *framepool.Frame, c *component, i int) {
-	t := c.rows[i]
-	stride, plane := f.Stride(c.plane), f.Plane(c.plane)
-	at := int(t.at)*stride + c.first
-	top := plane[at:][:c.width-c.first]
-	bottom := plane[at+c.row*stride:][:c.width-c.first]
-	if p.shape.format.SampleBytes() == 1 {
-		gather8(dst, top, bottom, c.next, c.cols, t.w)
-		return
-	}
-	gather16(dst, top, bottom, c.next, c.cols, t.w, p.shift)
-}
-
 // fillAround writes the padding of one channel plane.
 func (c *CPU) fillAround(dst []float32, v float32, p *plan) {
-	w, h := int(p.transform.Width), int(p.transform.Height)
+	w, h := p.width, p.height
 	fill(dst[:p.y*c.spec.Width], v)
 	fill(dst[(p.y+h)*c.spec.Width:], v)
 	if w == c.spec.Width {

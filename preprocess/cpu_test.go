@@ -145,6 +145,31 @@ func TestCPUGreyRamp(t *testing.T) {
 	}
 }
 
+// Bits outside of a 10-bit code, which a broken stream may leave, change nothing:
+// not the sample and not its neighbours in the sums.
+func TestCPUIgnoresStrayBits(t *testing.T) {
+	for _, format := range []framepool.PixelFormat{framepool.I420P10, framepool.Gray10, framepool.I444P10, framepool.P010} {
+		t.Run(format.String(), func(t *testing.T) {
+			f := newPicture(format, 50, 20, 3).frame(t, framepool.RangeLimited, framepool.MatrixBT709)
+			want, _ := run(t, small, f)
+			for i := range format.Planes() {
+				plane := f.Plane(i)
+				for at := 0; at+1 < len(plane); at += 2 {
+					if format == framepool.P010 {
+						plane[at] |= byte(at/2) & 0x3f
+					} else {
+						plane[at+1] |= byte(at/2) << 2
+					}
+				}
+			}
+			got, _ := run(t, small, f)
+			if d, c, at := worst(got, want); d != 0 {
+				t.Errorf("channel %d sample %d: got %.3f, want %.3f", c, at, got[c][at], want[c][at])
+			}
+		})
+	}
+}
+
 func TestCPUAllocatesNothingOnceWarm(t *testing.T) {
 	cpu := preprocess.NewCPU(small)
 	dst := make([]float32, 3*small.Width*small.Height)

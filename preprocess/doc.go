@@ -36,8 +36,17 @@
 //
 // Chroma of subsampled formats is taken as sited in the middle of its luma
 // samples. H.264 and H.265 say left by default (chroma_sample_loc_type 0), but
-// libswscale's yuv420p to RGB converter, through which OpenCV reads streams,
-// gives all luma samples of a block the same chroma, which is the middle; models
-// and reference boxes were made with that. The two differ by a quarter of a
-// luma sample at the edges of colours.
+// libswscale, through which OpenCV reads streams, takes the middle where it is
+// told nothing (get_local_pos in libswscale/utils.c), and its fast converter
+// from yuv420p gives all luma samples of a block the same chroma, which comes to
+// the same. Models and reference boxes were made with that. A test compares:
+// sited in the middle, pictures agree with libswscale to 1.5 of 255; half a luma
+// sample to any side they do not.
+//
+// # Hardware
+//
+// Portable Go, one core, no vector instructions: about 9 ns per sample of the
+// picture in the input, whatever the size of the picture. 1080p in 416×416 (97344
+// samples) takes 0.9 ms of an AMD EPYC of 2023, 768×576 (129792) 1.1 ms, 10-bit
+// formats a fifth more, grey ones a third.
 package preprocess

@@ -45,7 +45,7 @@ func TestCPUReadsCroppedSlots(t *testing.T) {
 				at := y*b.Stride(i) + x*bytes
 				src, stride := whole.Plane(i), whole.Stride(i)
 				for row := 0; row*stride < len(src); row++ {
-					line := src[row*stride:min(row*stride+stride-24, len(src))]
+					line := src[row*stride : min(row*stride+stride-24, len(src))]
 					copy(plane[at+row*b.Stride(i):], line)
 				}
 				m.Offset[i], m.Stride[i] = layout.Offset[i]+at, b.Stride(i)

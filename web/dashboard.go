@@ -162,8 +162,12 @@ func (s *Server) getDashboard(c echo.Context) error {
 // isView says whether a path may be a view of the dashboard: no file, and
 // nothing that belongs to a program.
 func isView(name string) bool {
-	lower := strings.ToLower(name)
-	return path.Ext(name) == "" && !isAPI("/"+name) && !strings.HasPrefix(lower, "assets/") && lower != "login" && lower != "logout"
+	first, _, _ := strings.Cut(strings.ToLower(name), "/")
+	switch first {
+	case "assets", "login", "logout":
+		return false
+	}
+	return path.Ext(name) == "" && !isAPI("/"+name)
 }
 
 func serveAsset(c echo.Context, a *asset) {

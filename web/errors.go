@@ -80,14 +80,10 @@ func (s *Server) asAPIError(err error, c echo.Context) *apiError {
 
 // routerError words the errors that echo itself makes.
 func routerError(he *echo.HTTPError, c echo.Context) *apiError {
-	// Every GET path matches the dashboard's route, so an unknown path looks
-	// to the router like a known one with the wrong method.
-	unknown := he.Code == http.StatusMethodNotAllowed && c.Path() == dashboardRoute && c.Request().URL.Path != "/"
-	switch {
-	case he.Code == http.StatusNotFound || unknown:
-		c.Response().Header().Del(echo.HeaderAllow)
+	switch he.Code {
+	case http.StatusNotFound:
 		return errNotFound()
-	case he.Code == http.StatusMethodNotAllowed:
+	case http.StatusMethodNotAllowed:
 		return fail(he.Code, "method_not_allowed", "this path takes %s", c.Response().Header().Get(echo.HeaderAllow))
 	}
 	code := strings.ReplaceAll(strings.ToLower(http.StatusText(he.Code)), " ", "_")

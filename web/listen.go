@@ -47,7 +47,11 @@ func listen(address string, auth bool) (net.Listener, string, error) {
 	}
 	lc := net.ListenConfig{Control: prepareSocket}
 	lc.SetMultipathTCP(false) // its sockets do not take all of prepareSocket's options
-	l, err := lc.Listen(context.Background(), "tcp", resolved.String())
+	network := "tcp"
+	if resolved.IP.To4() != nil {
+		network = "tcp4" // else 0.0.0.0 would mean every IPv6 address, too
+	}
+	l, err := lc.Listen(context.Background(), network, resolved.String())
 	if err != nil {
 		return fail(cause(err), listenHint(err))
 	}

@@ -1,13 +1,11 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 )
-
-// dashboardRoute is the route that every other GET path falls to.
-const dashboardRoute = "/*"
 
 // route is one path and what answers it.
 type route struct {
@@ -41,6 +39,20 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/live", s.getLive},
 		{get, "/api/v1/detections", s.getDetections},
 
-		{get, dashboardRoute, s.getDashboard},
+		{get, "/", s.getDashboard},
+	}
+}
+
+// orDashboard gives the dashboard the GET paths that no route has. A wildcard
+// route would do the same, but then a known path asked with the wrong method
+// would be the dashboard's and not 405.
+func (s *Server) orDashboard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := next(c)
+		m := c.Request().Method
+		if errors.Is(err, echo.ErrNotFound) && (m == http.MethodGet || m == http.MethodHead) {
+			return s.getDashboard(c)
+		}
+		return err
 	}
 }

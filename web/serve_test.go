@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,20 @@ func receive[T any](t *testing.T, ch <-chan T, what string) T {
 	}
 }
 
+// waitForViewers returns when so many streams are open.
+func (s *server) waitForViewers(pictures, detections int) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		p, d := s.Viewers()
+		if p == pictures && d == detections {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%d viewers of pictures and %d of detections, want %d and %d", p, d, pictures, detections)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	taken := serve(t, web.Options{Backend: newBackend()}, web.Timing{}).Addr().String()
 	cases := []struct {
@@ -273,7 +288,7 @@ func TestStopWithStreamsOpen(t *testing.T) {
 	slow := receive(t, b.opened, "the slow stream")
 	slow.put(huge("gate", 1))
 	slow.put(huge("gate", 2))
-	stuck.waitUntilBlocked(slow)
+	stuck.takePartHeader()
 
 	s.halt()
 	for i, body := range bodies {

@@ -211,7 +211,7 @@ func (s *Server) newRouter() *echo.Echo {
 	e.HTTPErrorHandler = s.writeError
 	// Pre-middleware runs before routing, so that what is closed is closed for
 	// paths that the router does not know, too.
-	e.Pre(s.track, s.catchPanics, s.guard)
+	e.Pre(s.track, s.catchPanics, s.guard, s.orDashboard)
 	for _, r := range s.routes() {
 		for _, m := range r.methods {
 			e.Add(m, r.path, r.handler)

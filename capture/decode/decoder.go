@@ -130,9 +130,8 @@ func (d *Decoder) Decode(au *capture.AccessUnit, emit func(*framepool.Frame)) er
 		return fmt.Errorf("decode access unit: %w", avcodec.ErrClosed)
 	}
 	d.emit = emit
-	if au.LossBefore && d.gate.codec != capture.MJPEG {
-		d.gate.shut(d.next, au.Received)
-		d.resync()
+	if err := d.prepare(au); err != nil {
+		return err
 	}
 	parts := d.filter.parts(au.NALUs)
 	if len(parts) == 0 {
@@ -150,6 +149,26 @@ func (d *Decoder) Decode(au *capture.AccessUnit, emit func(*framepool.Frame)) er
 	d.dec.Lines(d.lines.line)
 	d.pools.reap()
 	return err
+}
+
+// prepare empties libavcodec where the unit starts something new.
+func (d *Decoder) prepare(au *capture.AccessUnit) error {
+	if au.LossBefore && d.gate.codec != capture.MJPEG {
+		d.gate.shut(d.next, au.Received)
+		d.resync()
+	}
+	if !au.RandomAccess || !d.gate.soil {
+		return nil
+	}
+	// Only a new context is rid of what broken slices left behind: see
+	// avcodec.Decoder.Reopen.
+	d.resync()
+	d.gate.soil = false
+	if err := d.dec.Reopen(d.filter.sets()); err != nil {
+		d.emit = nil
+		return fmt.Errorf("decode access unit of camera %s: %w", d.opts.Camera, err)
+	}
+	return nil
 }
 
 // begin notes what is known of the unit until its picture comes out.

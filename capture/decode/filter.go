@@ -29,6 +29,7 @@ type filter struct {
 	codec capture.Codec
 	need  need
 	sps   []byte   // the last one that need comes from
+	known []set    // H.264: the parameter sets of now, for a decoder that is opened again
 	held  [][]byte // parameter sets that came without a picture
 	out   [][]byte
 }
@@ -49,8 +50,8 @@ func (f *filter) parts(nalus [][]byte) [][]byte {
 		if k == kindDrop {
 			continue
 		}
-		if k == kindSPS {
-			f.learn(n)
+		if k == kindSPS || k == kindPPS {
+			f.learn(k, n)
 		}
 		picture = picture || k == kindSlice
 		f.out = append(f.out, n)
@@ -89,20 +90,22 @@ func (f *filter) parameterSets(nalus [][]byte) [][]byte {
 	}
 	slices.SortStableFunc(sets, func(a, b []byte) int { return int(f.kindOf(a)) - int(f.kindOf(b)) })
 	for _, n := range sets {
-		if f.kindOf(n) == kindSPS {
-			f.learn(n)
-		}
+		f.learn(f.kindOf(n), n)
 	}
 	return sets
 }
 
-// learn takes from a sequence parameter set how many pictures the decoder holds.
-func (f *filter) learn(sps []byte) {
-	if bytes.Equal(sps, f.sps) {
+// learn remembers a parameter set, and takes from a sequence parameter set how
+// many pictures the decoder holds.
+func (f *filter) learn(k kind, n []byte) {
+	if f.codec == capture.H264 {
+		f.remember(k, n)
+	}
+	if k != kindSPS || bytes.Equal(n, f.sps) {
 		return
 	}
-	f.sps = append(f.sps[:0], sps...)
-	f.need = needOf(f.codec, sps)
+	f.sps = append(f.sps[:0], n...)
+	f.need = needOf(f.codec, n)
 }
 
 func (f *filter) kindOf(n []byte) kind {

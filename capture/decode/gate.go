@@ -24,6 +24,7 @@ type gate struct {
 	codec capture.Codec
 	open  bool
 	dirty bool      // libavcodec must start anew: a unit was lost
+	soil  bool      // H.264: libavcodec may have met broken slices since it was opened
 	from  int64     // while waiting: pictures of units before are as good as before
 	since time.Time // when the first unit after from came
 
@@ -56,6 +57,7 @@ func (g *gate) arrive(u *unit) {
 		g.since = u.received
 	}
 	u.waiting = !g.open
+	g.soil = g.soil || u.waiting && !u.randomAccess && g.codec == capture.H264
 	if !u.randomAccess {
 		return
 	}
@@ -78,6 +80,7 @@ func (g *gate) damage(u *unit) {
 		return
 	}
 	g.hurt = true
+	g.soil = g.codec == capture.H264
 	if g.open || u.randomAccess {
 		g.dirty = true
 	}

@@ -50,10 +50,7 @@ func (p *pools) allocate(q avcodec.Request) (avcodec.Ring, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.retireLocked()
-	hold := *p.need
-	hold.refs = max(hold.refs, min(q.Refs, maxRefs))
-	hold.reorder = max(hold.reorder, min(q.Reorder, maxRefs))
-	pool, readers, err := p.makePool(q, hold.slots())
+	pool, readers, err := p.makePool(q, p.need.slots())
 	if err != nil {
 		return avcodec.Ring{}, err
 	}

@@ -3,15 +3,16 @@ package decode
 import (
 	"sync/atomic"
 
+	"edgecam/capture"
 	"edgecam/framepool"
 )
 
 // Why access units and pictures are dropped.
 const (
-	DropWaiting   = "waiting_key_frame" // no random access point yet
-	DropDamaged   = "damaged"           // not whole
-	DropReaders   = "readers_busy"      // readers hold all the frames that they may
-	DropExhausted = "pool_exhausted"    // the decoder found no slot
+	DropWaiting   = capture.DropNoKeyFrame // no random access point yet
+	DropDamaged   = "damaged"              // not whole; those that Decode returned an error for are among them
+	DropReaders   = "readers_busy"         // readers hold all the frames that they may
+	DropExhausted = "pool_exhausted"       // the decoder found no slot
 )
 
 // Stats is a snapshot of a decoder.

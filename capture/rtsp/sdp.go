@@ -130,9 +130,9 @@ func (m *mediaText) number(payload, name string) int {
 // as an audio track without its configuration, so it gets to see nothing but
 // what it needs to set up the video that we chose.
 func writeSDP(t *track, base *url.URL) []byte {
-	proto := t.media.proto
-	if !strings.HasPrefix(proto, "RTP/") {
-		proto = "RTP/AVP"
+	proto := "RTP/AVP"
+	if strings.Contains(strings.ToUpper(t.media.proto), "SAVP") {
+		proto = "RTP/SAVP" // encrypted, with rtsps
 	}
 	payload := strconv.Itoa(int(t.payload))
 	lines := []string{

@@ -58,9 +58,6 @@ func ParseURL(raw, username, password string) (Target, error) {
 	if !found || (t.scheme != "rtsp" && t.scheme != "rtsps") {
 		return Target{}, errURLScheme
 	}
-	if username == "" && password != "" && !strings.Contains(rest, "@") {
-		return Target{}, errPassword
-	}
 
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -179,8 +176,10 @@ func (t *Target) setHost(hostport string) error {
 	return nil
 }
 
+// notHostRune: letters of other scripts need their ASCII form (xn--…) to be
+// looked up.
 func notHostRune(r rune) bool {
-	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~", r)
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
 }
 
 func (t *Target) setTail(tail string) error {
@@ -213,6 +212,9 @@ func (t *Target) setLogin(userinfo string, hasLogin bool, username, password str
 		if pass, err = url.PathUnescape(pass); err != nil {
 			return errURLEscape
 		}
+	}
+	if user == "" && password != "" {
+		return errPassword
 	}
 	t.username, t.password = user, pass
 	t.login = username != "" || (hasLogin && userinfo != "")

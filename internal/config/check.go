@@ -49,7 +49,7 @@ func (d *decoder) check(c *Config, checkURL func(url, user, password string) err
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	d.oneOf("log.format", c.Log.Format, "text", "json")
 	for id, cam := range c.Cameras {
-		d.checkCamera("cameras."+id, id, &cam, checkURL)
+		d.checkCamera("cameras."+id, &cam, checkURL)
 		c.Cameras[id] = cam
 	}
 }
@@ -116,10 +116,7 @@ func (d *decoder) checkInference(i *Inference) {
 	d.between("inference.latency_budget", i.LatencyBudget, time.Millisecond, 10*time.Second)
 }
 
-func (d *decoder) checkCamera(path, id string, c *Camera, checkURL func(url, user, password string) error) {
-	if !idPattern.MatchString(id) {
-		d.failAt(path, id, errors.New("want an id of 1 to 64 of the characters a-z 0-9 _ - (any text may be its name)"))
-	}
+func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, password string) error) {
 	if n := utf8.RuneCountInString(c.Name); n > maxName || !utf8.ValidString(c.Name) || hasControl(c.Name) {
 		d.failAt(path+".name", c.Name, fmt.Errorf("want a text of at most %d characters in one line", maxName))
 	}

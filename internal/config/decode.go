@@ -21,6 +21,7 @@ var errNowhere = errors.New("alias that leads nowhere")
 type place struct {
 	line, column int
 	env          string // name of the variable that gave it, or ""
+	expanded     bool   // the value holds the text of some ${NAME}, perhaps a secret's
 }
 
 // decoder walks a file's syntax tree and the types of Config side by side. The
@@ -33,7 +34,7 @@ type decoder struct {
 	at      map[string]place // of every value that file or environment gives, by path
 	anchors map[string]ast.Node
 	errs    Errors
-	failed  map[string]bool // paths of errs
+	failed  map[string]bool // paths whose value could not be decoded
 	broken  bool            // the text is no YAML mapping: nothing else can be said
 }
 
@@ -41,37 +42,49 @@ func newDecoder(file string, env map[string]string) *decoder {
 	return &decoder{file: file, env: env, at: map[string]place{}, anchors: map[string]ast.Node{}, failed: map[string]bool{}}
 }
 
+// fail reports a value that cannot be decoded and keeps its default.
 func (d *decoder) fail(at place, path, value string, err error) {
 	d.failed[path] = true
+	d.report(at, path, value, err)
+}
+
+func (d *decoder) report(at place, path, value string, err error) {
 	e := &FieldError{Source: d.file, Line: at.line, Column: at.column, Path: path, Value: value, Err: err}
 	if at.env != "" {
 		e.Source, e.Line, e.Column = at.env, 0, 0
 	}
+	if at.expanded {
+		e.Value = ""
+	}
 	d.errs = append(d.errs, e)
 }
 
-// failAt reports a problem of a path that is decoded, at the closest place
-// known. One problem a path is enough: what could not be decoded still has its
-// default and is not worth a second.
+// failAt reports a problem of a decoded value at the closest place known. Where
+// the value or what holds it could not be decoded, that is told already.
 func (d *decoder) failAt(path, value string, err error) {
-	if d.failed[path] {
-		return
-	}
+	at, found := place{}, false
 	for p := path; ; {
-		if at, ok := d.at[p]; ok {
-			d.fail(at, path, value, err)
+		if d.failed[p] {
 			return
+		}
+		if there, ok := d.at[p]; ok && !found {
+			at, found = there, true
 		}
 		i := strings.LastIndexByte(p, '.')
 		if i < 0 {
-			d.fail(place{}, path, value, err)
-			return
+			break
 		}
 		p = p[:i]
 	}
+	d.report(at, path, value, err)
 }
 
 func (d *decoder) decode(data []byte, cfg *Config) {
+	if len(data) > maxFile {
+		d.broken = true
+		d.fail(place{}, "", "", fmt.Errorf("the file has %d bytes, more than the %d of a configuration", len(data), maxFile))
+		return
+	}
 	d.lines = strings.Split(string(data), "\n")
 	file, err := parseYAML(data)
 	if err != nil {
@@ -191,7 +204,7 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value, depth int) {
 		}
 	default:
 		if text, ok := d.scalar(path, n, at); ok {
-			d.set(path, text, v, at)
+			d.set(path, text, v, d.at[path])
 		}
 	}
 }
@@ -216,7 +229,7 @@ func (d *decoder) entries(path string, n ast.Node, at place, want string, depth 
 	for _, mv := range m.Values {
 		e := entry{key: mv.Key.GetToken().Value, at: placeOf(mv.Key), value: mv.Value}
 		if first, twice := seen[e.key]; twice {
-			d.fail(e.at, join(path, e.key), "", fmt.Errorf("stands twice: first in line %d", first.line))
+			d.report(e.at, join(path, shown(e.key)), "", fmt.Errorf("stands twice: first in line %d", first.line))
 			continue
 		}
 		seen[e.key] = e.at
@@ -247,7 +260,7 @@ func (d *decoder) fields(path string, entries []entry, v reflect.Value, depth in
 	for _, e := range entries {
 		f, ok := fieldByKey(v, e.key)
 		if !ok {
-			d.fail(e.at, join(path, e.key), "", unknownKey(e.key, v.Type()))
+			d.report(e.at, join(path, shown(e.key)), "", unknownKey(e.key, v.Type()))
 			continue
 		}
 		d.value(join(path, e.key), e.value, f, depth+1)
@@ -262,12 +275,20 @@ func (d *decoder) mapValues(path string, entries []entry, v reflect.Value, depth
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, e := range entries {
+		if shown(e.key) != e.key {
+			d.report(e.at, join(path, shown(e.key)), "", errors.New("want a shorter or plainer key"))
+			continue
+		}
 		elem := reflect.New(v.Type().Elem()).Elem()
 		if elem.Type() == reflect.TypeFor[Camera]() {
 			elem.Set(reflect.ValueOf(DefaultCamera()))
 		}
 		d.value(join(path, e.key), e.value, elem, depth+1)
-		d.at[join(path, e.key)] = e.at // ids are checked where they stand
+		d.at[join(path, e.key)] = e.at // what is missing is told where the key stands
+		if path == "cameras" && !idPattern.MatchString(e.key) {
+			d.report(e.at, join(path, e.key), "", errors.New("want an id of 1 to 64 of the characters a-z 0-9 _ - (any text may be its name)"))
+			continue
+		}
 		v.SetMapIndex(reflect.ValueOf(e.key), elem)
 	}
 }
@@ -297,6 +318,15 @@ func unknownKey(key string, t reflect.Type) error {
 		}
 	}
 	return fmt.Errorf("unknown key: want one of %s", strings.Join(names, ", "))
+}
+
+// shown is a key as errors may show it. A URL that has slipped into the place
+// of a key, for want of a blank behind "url:", would bring its password along.
+func shown(key string) string {
+	if len(key) > 4*maxName || strings.ContainsAny(key, ":@/") || hasControl(key) {
+		return "…"
+	}
+	return key
 }
 
 func yamlKey(f reflect.StructField) string { return f.Tag.Get("yaml") }

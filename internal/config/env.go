@@ -179,7 +179,9 @@ func walk(path string, v reflect.Value, keep func(path string) bool, visit func(
 		if v.Type().Elem().Kind() != reflect.Struct {
 			visit(path, v)
 		}
-		for _, k := range v.MapKeys() {
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys {
 			elem := reflect.New(v.Type().Elem()).Elem()
 			elem.Set(v.MapIndex(k))
 			walk(join(path, k.String()), elem, keep, visit)

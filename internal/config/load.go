@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,10 @@ import (
 	"slices"
 	"strings"
 )
+
+// maxFile bounds the text of a configuration: thousands of cameras fit, and a
+// video named by mistake is not parsed for minutes.
+const maxFile = 1 << 20
 
 // Options says what a configuration is read with.
 type Options struct {
@@ -46,10 +51,7 @@ func Parse(data []byte, path string, o Options) (*Config, error) {
 		return cfg, nil
 	}
 	slices.SortStableFunc(d.errs, func(a, b *FieldError) int {
-		if c := strings.Compare(source(a), source(b)); c != 0 {
-			return c
-		}
-		return 1000*(a.Line-b.Line) + a.Column - b.Column
+		return cmp.Or(strings.Compare(source(a), source(b)), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Path, b.Path))
 	})
 	ids, only := d.errs.Cameras()
 	if !only {

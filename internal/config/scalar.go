@@ -25,11 +25,16 @@ func (d *decoder) scalar(path string, n ast.Node, at place) (string, bool) {
 		d.fail(at, path, "", fmt.Errorf("want a single value, not %s", kindOf(n)))
 		return "", false
 	}
-	text, err := d.expand(text)
+	full, err := d.expand(text)
 	if err != nil {
 		d.fail(at, path, "", err)
+		return "", false
 	}
-	return text, err == nil
+	if full != text {
+		at.expanded = true
+		d.at[path] = at
+	}
+	return full, true
 }
 
 // scalarText is the text of a value as it is written: 0123 stays 0123.

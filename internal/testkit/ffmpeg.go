@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -38,6 +39,20 @@ func FFmpegFile(t testing.TB, name string, args ...string) string {
 		t.Fatalf("ffmpeg %q: %v\n%s", all, err, out)
 	}
 	return path
+}
+
+// FFprobe gives a value per packet (or frame, or stream) of a file, as in
+// "packet=pts".
+func FFprobe(t testing.TB, path, entry string) []string {
+	t.Helper()
+	RequireFFmpeg(t)
+	cmd := exec.CommandContext(t.Context(), "ffprobe", "-loglevel", "error", "-select_streams", "v:0",
+		"-show_entries", entry, "-of", "csv=print_section=0", path)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("ffprobe %s: %v", path, err)
+	}
+	return strings.Fields(strings.ReplaceAll(string(out), ",", " "))
 }
 
 // File writes b to a file of the test's own and returns its path.

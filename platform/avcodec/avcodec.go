@@ -120,7 +120,6 @@ func edgecamAllocate(handle C.uintptr_t, req *C.ec_request, out *C.ec_ring_desc)
 	d := cgo.Handle(handle).Value().(*Decoder)
 	r := Request{
 		Format: Format(req.format), Width: int(req.width), Height: int(req.height), Size: int(req.size),
-		Refs: int(req.refs), Reorder: int(req.reorder),
 	}
 	for i := range r.Offset {
 		r.Offset[i], r.Stride[i] = int(req.offset[i]), int(req.stride[i])
@@ -162,6 +161,22 @@ func (d *Decoder) Drain(fn func(*Picture)) error {
 	err := d.run(0, 0, fn)
 	C.ec_decoder_flush(d.c)
 	return err
+}
+
+// Reopen starts the decoder anew, with other parameter sets, on the same ring.
+// Pictures that it holds back are lost: Drain first. It clears what Drain
+// cannot: after a broken slice H.264's decoder keeps coefficients that it adds to
+// the next pictures, key frames too. After an error the decoder is closed.
+func (d *Decoder) Reopen(extradata [][]byte) error {
+	if d.c == nil {
+		return fmt.Errorf("reopen decoder: %w", ErrClosed)
+	}
+	extra := annexB(extradata)
+	if code := C.ec_decoder_reopen(d.c, bytesOf(extra), C.int(len(extra))); code < 0 {
+		d.Close()
+		return fmt.Errorf("reopen decoder: %w", codeError(int(code)))
+	}
+	return nil
 }
 
 // Strict says what becomes of a unit that is not whole: on, it is an error; off,

@@ -56,7 +56,6 @@ type Request struct {
 	Offset        [3]int
 	Stride        [3]int
 	Size          int
-	Refs, Reorder int // reference pictures, and pictures held for their order, as libavcodec knows them; 0 = unknown
 }
 
 // Ring is memory for pictures, outside the Go heap: Slots slots, SlotStride

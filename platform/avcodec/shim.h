@@ -30,7 +30,6 @@ typedef struct ec_request {
     int64_t offset[3];
     int64_t stride[3];
     int64_t size;
-    int refs, reorder; // reference and reordered pictures, as far as libavcodec knows them; 0 = unknown
 } ec_request;
 
 // A ring of slots outside the Go heap. words: one 64-bit atomic a slot, low
@@ -106,6 +105,9 @@ int ec_decoder_decode(ec_decoder *d, int64_t n, int64_t pts);
 // and receives the next one; results as above.
 int ec_decoder_receive(ec_decoder *d);
 void ec_decoder_flush(ec_decoder *d);
+// ec_decoder_reopen starts libavcodec's decoder anew on the same ring. After
+// an error only ec_decoder_close may follow.
+int ec_decoder_reopen(ec_decoder *d, const uint8_t *extradata, int size);
 void ec_decoder_strict(ec_decoder *d, int on);
 int ec_decoder_take_line(ec_decoder *d, ec_line *out);
 void ec_decoder_close(ec_decoder *d);

@@ -45,6 +45,8 @@ struct ec_private {
     AVPacket *pkt;
     AVBufferRef *input;
     AVFrame *frame;
+    const AVCodec *codec;
+    int threads, strict;
     uintptr_t handle;
     pthread_mutex_t lock; // guards ring and format_name: libavcodec's frame threads call get_buffer2 too
     ring *ring;
@@ -160,8 +162,6 @@ static int lay_out(AVCodecContext *c, const AVFrame *f, ec_request *q)
         return err;
     q->width = w;
     q->height = h;
-    q->refs = c->refs;
-    q->reorder = c->has_b_frames;
     for (int i = 0; i < 3 && i < av_pix_fmt_count_planes(f->format); i++) {
         int rows = i ? AV_CEIL_RSHIFT(h, desc->log2_chroma_h) : h;
         q->offset[i] = q->size;
@@ -287,19 +287,19 @@ static const char *codec_word(enum AVCodecID id)
     }
 }
 
-static int set_extradata(AVCodecContext *c, const ec_decoder_options *o)
+static int set_extradata(AVCodecContext *c, const uint8_t *data, int size)
 {
-    if (o->extradata_size <= 0)
+    if (size <= 0)
         return 0;
-    c->extradata = av_mallocz((size_t)o->extradata_size + AV_INPUT_BUFFER_PADDING_SIZE);
+    c->extradata = av_mallocz((size_t)size + AV_INPUT_BUFFER_PADDING_SIZE);
     if (!c->extradata)
         return AVERROR(ENOMEM);
-    memcpy(c->extradata, o->extradata, (size_t)o->extradata_size);
-    c->extradata_size = o->extradata_size;
+    memcpy(c->extradata, data, (size_t)size);
+    c->extradata_size = size;
     return 0;
 }
 
-static int configure(ec_decoder *d, AVCodecContext *c, const ec_decoder_options *o)
+static void configure(ec_decoder *d, AVCodecContext *c)
 {
     c->opaque = d;
     c->get_buffer2 = get_buffer;
@@ -310,26 +310,63 @@ static int configure(ec_decoder *d, AVCodecContext *c, const ec_decoder_options 
     c->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
     // Frame threads would hold one picture a thread back; slices do not.
     c->thread_type = FF_THREAD_SLICE;
-    c->thread_count = o->threads > 0 ? o->threads : 1;
+    c->thread_count = d->p->threads > 0 ? d->p->threads : 1;
     c->pkt_timebase = (AVRational){1, 1000000};
-    return set_extradata(c, o);
 }
 
-static int open_codec(ec_decoder *d, const AVCodec *codec, const ec_decoder_options *o)
+static void set_strict(ec_private *p)
+{
+    // EXPLODE makes libavcodec report a broken slice, a missing reference or a
+    // truncated picture as the access unit's error. Without it the HEVC decoder
+    // in particular shows such pictures without any flag.
+    int strict = AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
+    p->ctx->err_recognition = p->strict ? strict : 0;
+}
+
+// open_context makes a new context in place of the one before. Ring and log
+// stay. It opens tolerantly: parameter sets of session descriptions are often
+// broken, and those in the stream may be right.
+static int open_context(ec_decoder *d, const uint8_t *extradata, int size)
+{
+    ec_private *p = d->p;
+
+    avcodec_free_context(&p->ctx);
+    p->ctx = avcodec_alloc_context3(p->codec);
+    if (!p->ctx)
+        return AVERROR(ENOMEM);
+    configure(d, p->ctx);
+    int err = set_extradata(p->ctx, extradata, size);
+    if (err < 0 || (err = avcodec_open2(p->ctx, p->codec, NULL)) < 0)
+        return err;
+    set_strict(p);
+    return 0;
+}
+
+static int open_codec(ec_decoder *d, const ec_decoder_options *o)
 {
     ec_private *p = d->p;
 
     p->handle = o->handle;
-    p->ctx = avcodec_alloc_context3(codec);
+    p->threads = o->threads;
     p->pkt = av_packet_alloc();
     p->frame = av_frame_alloc();
-    if (!p->ctx || !p->pkt || !p->frame)
+    if (!p->pkt || !p->frame)
         return AVERROR(ENOMEM);
-    int err = configure(d, p->ctx, o);
-    if (err < 0 || (err = new_input(p, 64 << 10)) < 0)
+    int err = new_input(p, 64 << 10);
+    if (err < 0)
         return err;
     ec_log *outer = ec_log_enter(&p->log);
-    err = avcodec_open2(p->ctx, codec, NULL);
+    err = open_context(d, o->extradata, o->extradata_size);
+    ec_log_leave(outer);
+    publish(d);
+    return err;
+}
+
+int ec_decoder_reopen(ec_decoder *d, const uint8_t *extradata, int size)
+{
+    ec_log *outer = ec_log_enter(&d->p->log);
+    av_frame_unref(d->p->frame);
+    int err = open_context(d, extradata, size);
     ec_log_leave(outer);
     publish(d);
     return err;
@@ -354,7 +391,8 @@ int ec_decoder_open(ec_decoder **out, const ec_decoder_options *o, const char *w
     }
     pthread_mutex_init(&d->p->lock, NULL);
     ec_log_init(&d->p->log);
-    int err = open_codec(d, codec, o);
+    d->p->codec = codec;
+    int err = open_codec(d, o);
     if (err < 0) {
         ec_decoder_close(d);
         return err;
@@ -383,11 +421,8 @@ void ec_decoder_close(ec_decoder *d)
 
 void ec_decoder_strict(ec_decoder *d, int on)
 {
-    // EXPLODE makes libavcodec report a broken slice, a missing reference or a
-    // truncated picture as the access unit's error. Without it the HEVC decoder
-    // in particular shows such pictures without any flag.
-    int strict = AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
-    d->p->ctx->err_recognition = on ? strict : 0;
+    d->p->strict = on;
+    set_strict(d->p);
 }
 
 void ec_decoder_flush(ec_decoder *d)

@@ -39,6 +39,9 @@ func (d *Decoder) Decode(Unit, func(*Picture)) error { return unavailable() }
 // Drain returns an *UnavailableError.
 func (d *Decoder) Drain(func(*Picture)) error { return unavailable() }
 
+// Reopen returns an *UnavailableError.
+func (d *Decoder) Reopen([][]byte) error { return unavailable() }
+
 // Strict does nothing.
 func (d *Decoder) Strict(bool) {}
 

@@ -78,7 +78,7 @@ function camera(id, name, status) {
     inferred_fps: on ? 9.9 : 0,
     frames: on ? 18230 : 0,
     inferred: on ? 18110 : 0,
-    dropped: on ? { replaced: 112, corrupt: 8 } : {},
+    dropped: on ? { replaced: 112, decode_error: 8 } : {},
     age_ms: null,
     stages_ms: { decoded: null, batched: null, inferred: null, published: null },
     pool: on ? { slots: 12, in_use: 5, high_water: 8, exhausted: 0, bytes: 8 << 20, pinned: true, huge_pages: true } : null,
@@ -228,7 +228,7 @@ export async function createMock({ port = 0, scenario = 'two' } = {}) {
     res.writeHead(200, { 'Content-Type': 'multipart/mixed; boundary=edgecam', 'Cache-Control': 'no-store' });
     res.flushHeaders();
     const send = (id, n, at, jpeg) => {
-      if (res.writableLength > 1 << 20) return;
+      if (res.writableLength > 1 << 23) return;
       res.write(
         `--edgecam\r\nContent-Type: image/jpeg\r\nContent-Length: ${jpeg.length}\r\nX-Camera: ${id}\r\nX-Seq: ${n}\r\nX-Captured-At: ${at}\r\n\r\n`,
       );
@@ -245,7 +245,7 @@ export async function createMock({ port = 0, scenario = 'two' } = {}) {
   }
 
   function file(res, path) {
-    const full = join(dist, normalize(path === '/' ? '/index.html' : path));
+    const full = join(dist, normalize(extname(path) === '' ? '/index.html' : path));
     if (!full.startsWith(dist) || !existsSync(full)) {
       res.writeHead(404);
       res.end();

@@ -143,6 +143,26 @@ describe('Matcher', () => {
     expect([again.closed, older.closed]).toEqual([1, 1]);
   });
 
+  it('goes on when the clock of the server is set back', () => {
+    const m = new Matcher<Fake>();
+    m.addDetection(detection(7, 50_000), 0);
+    m.addPicture(new Fake(7, 50_000), 0);
+    m.next(0);
+    m.addDetection(detection(8, 20_100), 100);
+    m.addPicture(new Fake(8, 20_100), 100);
+    expect(m.next(100)).toMatchObject({ seq: 8, kind: 'exact', boxes: { seq: 8 } });
+  });
+
+  it('goes on when clock and count both begin anew', () => {
+    const m = new Matcher<Fake>();
+    m.addPicture(new Fake(900, 50_000), 0);
+    m.next(0);
+    m.addPicture(new Fake(1, 20_000), 500);
+    expect(m.next(500)).toBeNull();
+    m.addPicture(new Fake(2, 20_100), 1100);
+    expect(m.next(1100)).toMatchObject({ seq: 2 });
+  });
+
   it('holds a bounded number and closes everything exactly once', () => {
     const m = inferred();
     const all = Array.from({ length: 30 }, (_, i) => pic(i + 2));

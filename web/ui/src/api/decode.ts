@@ -90,6 +90,15 @@ function state(v: unknown): CameraState {
   return cameraStates.find((s) => s === v) ?? 'connecting';
 }
 
+/** The message of an error answer; '' when it is none. */
+export function decodeError(body: string): string {
+  try {
+    return text(fields(fields(JSON.parse(body))['error'])['message']);
+  } catch {
+    return '';
+  }
+}
+
 export function decodeCamera(v: unknown): Camera | null {
   const c = fields(v);
   const id = text(c['id']);

@@ -11,8 +11,8 @@ import type { Camera, System } from './types';
 export type Link =
   | { kind: 'loading' }
   | { kind: 'online' }
-  /** Times are of the local wall clock. */
-  | { kind: 'offline'; since: number; retryAt: number; why: string };
+  /** Times are of the local wall clock. answers: somebody is there, but gives no good answer. */
+  | { kind: 'offline'; since: number; retryAt: number; why: string; answers: boolean };
 
 export interface Snapshot {
   link: Link;
@@ -122,9 +122,13 @@ export class Poller {
     const last = this.store.get();
     const now = Date.now();
     const since = last.link.kind === 'offline' ? last.link.since : now;
-    this.store.set({ ...last, link: { kind: 'offline', since, retryAt: now + wait, why: reason(err) } });
+    this.store.set({ ...last, link: { kind: 'offline', since, retryAt: now + wait, why: reason(err), answers: answers(err) } });
     return wait;
   }
+}
+
+function answers(err: unknown): boolean {
+  return err instanceof HttpError || err instanceof SyntaxError;
 }
 
 // The browser's own words for a failed fetch ("Failed to fetch") say nothing.

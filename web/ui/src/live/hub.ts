@@ -1,6 +1,7 @@
 // Brings pictures and detections of the cameras in view to their screens.
 
 import type { Detection } from '../api/types';
+import { Store } from '../store';
 import { DetectionFeed } from './detections';
 import type { Frame, Screen } from './screen';
 import { PictureStream, settleMs, type Jpeg } from './stream';
@@ -48,6 +49,8 @@ class Channel {
 }
 
 export class LiveHub {
+  /** Why no pictures come, in the server's words; mostly ''. */
+  readonly problem = new Store('');
   private readonly channels = new Map<string, Channel>();
   private readonly stream: PictureStream;
   private readonly feed: DetectionFeed;
@@ -56,7 +59,11 @@ export class LiveHub {
   private settling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(onExpired: () => void) {
-    this.stream = new PictureStream({ onPicture: (p) => this.channels.get(p.camera)?.push(p), onExpired });
+    this.stream = new PictureStream({
+      onPicture: (p) => this.channels.get(p.camera)?.push(p),
+      onProblem: (words) => this.problem.set(words),
+      onExpired,
+    });
     this.feed = new DetectionFeed((d) => this.detected(d));
   }
 

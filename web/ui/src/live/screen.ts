@@ -102,8 +102,10 @@ export class Screen {
 }
 
 function paint(g: CanvasRenderingContext2D, boxes: DrawnBox[], rect: Rect, carried: boolean): void {
-  const size = rect.w < 420 ? 11 : rect.w < 900 ? 12.5 : 15;
-  const line = rect.w < 420 ? 1.5 : 2;
+  // The root's type size, which grows with the screen, carries the labels along.
+  const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+  const size = (rect.w < 420 * scale ? 11 : rect.w < 900 * scale ? 12.5 : 15) * scale;
+  const line = (rect.w < 420 * scale ? 1.5 : 2) * scale;
   g.font = `600 ${size}px Geist, system-ui, sans-serif`;
   g.textBaseline = 'middle';
   g.globalAlpha = carried ? 0.6 : 1;

@@ -1,7 +1,7 @@
 // The pictures of many cameras over one connection: a browser opens six to a
 // host, and a wall screen shows more than six cameras.
 
-import { time } from '../api/decode';
+import { decodeError, time } from '../api/decode';
 import { Backoff } from '../backoff';
 import { boundaryOf, MultipartParser, type Part } from './multipart';
 
@@ -16,6 +16,8 @@ export interface Jpeg {
 export interface StreamOptions {
   onPicture: (picture: Jpeg) => void;
   onExpired: () => void;
+  /** Why there are no pictures, in the server's words; '' when there are, or when nobody said. */
+  onProblem?: (words: string) => void;
   fetch?: typeof fetch;
   random?: () => number;
 }
@@ -73,6 +75,7 @@ export class PictureStream {
       });
       onAnswer();
       if (answer.status === 401) this.options.onExpired();
+      this.options.onProblem?.(answer.ok ? '' : decodeError(await answer.text()));
       const boundary = boundaryOf(answer.headers.get('Content-Type'));
       if (!answer.ok || !answer.body || boundary === null) throw new Error(`no pictures: answer ${answer.status}`);
       await this.pump(answer.body, boundary);

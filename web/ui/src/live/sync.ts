@@ -46,6 +46,7 @@ export class Matcher<P extends Picture> {
   private held: Held<P>[] = [];
   private kept: Detection[] = [];
   private lastDetectionAt = -Infinity;
+  private lastPictureAt = -Infinity;
   private arrivals = new Map<number, number>();
   // How long after a picture its detection comes. Where only every third
   // picture is inferred the others cannot know that theirs will not come: they
@@ -56,13 +57,11 @@ export class Matcher<P extends Picture> {
 
   /** Takes ownership of the picture. */
   addPicture(picture: P, now: number): void {
-    const newest = this.held.at(-1)?.picture ?? this.shown;
-    // Two connections overlap while the set of cameras changes: the same
-    // picture, or an older one, may come a second time.
-    if (newest && picture.capturedAt <= newest.capturedAt) {
+    if (this.isOld(picture, now)) {
       picture.close();
       return;
     }
+    this.lastPictureAt = now;
     this.noteArrival(picture.seq, now);
     const wait = now - this.lastDetectionAt < quietMs ? Math.min(holdMs, this.lag * 1.25 + 10) : 0;
     this.held.push({ picture, deadline: now + wait });
@@ -74,7 +73,11 @@ export class Matcher<P extends Picture> {
     const arrived = this.arrivals.get(detection.seq);
     if (arrived !== undefined) this.learnLag(Math.max(0, now - arrived));
     const last = this.kept.at(-1);
-    if (last && detection.capturedAt <= last.capturedAt) return;
+    if (last && detection.capturedAt <= last.capturedAt) {
+      if (detection.seq <= last.seq) return;
+      // The server's clock was set back: what is kept is of another time.
+      this.kept = [];
+    }
     this.kept.push(detection);
     if (this.kept.length > maxKept) this.kept.shift();
   }
@@ -104,6 +107,15 @@ export class Matcher<P extends Picture> {
     this.held = [];
     this.kept = [];
     this.shown = null;
+  }
+
+  // Two connections overlap while the set of cameras changes: the same picture,
+  // or an older one, may come a second time. A count that began anew and a
+  // clock that was set back look alike, but go on: after a second they are believed.
+  private isOld(picture: P, now: number): boolean {
+    const newest = this.held.at(-1)?.picture ?? this.shown;
+    if (!newest || now - this.lastPictureAt > carryMs) return false;
+    return picture.seq <= newest.seq && picture.capturedAt <= newest.capturedAt;
   }
 
   private noteArrival(seq: number, now: number): void {

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useApp, useSnapshot } from '../app';
+import type { Link } from '../api/poller';
 import { span } from '../format';
 import { Warning } from './icons';
 import { useNow } from './now';
@@ -9,7 +10,7 @@ export function Notices(): JSX.Element {
   const { link, system } = useSnapshot();
   return (
     <div role="alert" class="notices">
-      {link.kind === 'offline' ? <Offline since={link.since} retryAt={link.retryAt} why={link.why} /> : null}
+      {link.kind === 'offline' ? <Offline link={link} /> : null}
       {link.kind === 'online' && system && !system.ready ? (
         <p class="banner warn" data-testid="not-ready">
           <Warning />
@@ -20,19 +21,19 @@ export function Notices(): JSX.Element {
   );
 }
 
-function Offline(props: { since: number; retryAt: number; why: string }): JSX.Element {
+function Offline({ link }: { link: Link & { kind: 'offline' } }): JSX.Element {
   const { poller } = useApp();
   const now = useNow();
-  const wait = Math.ceil((props.retryAt - now) / 1000);
+  const wait = Math.ceil((link.retryAt - now) / 1000);
   return (
     <p class="banner bad" data-testid="offline">
       <Warning />
       <span>
-        <strong>No connection to edgecam.</strong> {sentence(props.why)}
+        <strong>{link.answers ? 'edgecam gives no answer to use.' : 'No connection to edgecam.'}</strong> {sentence(link.why)}
         {/* The count-down is for the eye: read aloud, it would never end. */}
         <span aria-hidden="true">
           {' '}
-          For {span(now - props.since)}; {wait > 0 ? `next try in ${wait} s` : 'trying now'}.
+          For {span(now - link.since)}; {wait > 0 ? `next try in ${wait} s` : 'trying now'}.
         </span>
       </span>
       <button type="button" class="button" onClick={() => poller.retry()}>

@@ -8,6 +8,7 @@ import type { Camera } from '../api/types';
 import { span } from '../format';
 import { pictureState, type PictureState } from '../freshness';
 import { Screen } from '../live/screen';
+import { useStore } from '../store';
 import { stateAdvice, stateWord } from '../words';
 import { StateIcon } from './icons';
 import { useNow } from './now';
@@ -88,7 +89,8 @@ function useScreen(
 
 function Veil(props: { camera: Camera; state: PictureState; now: number }): JSX.Element {
   const { camera, state, now } = props;
-  const { clock } = useApp();
+  const { clock, hub } = useApp();
+  const problem = useStore(hub.problem);
   const retry = camera.retryAt === null ? 0 : camera.retryAt - clock.now(now);
   return (
     <div class={`veil ${camera.state} ${state.lastAgo === null ? 'blank' : ''}`} data-testid="veil">
@@ -108,7 +110,9 @@ function Veil(props: { camera: Camera; state: PictureState; now: number }): JSX.
           </p>
         </>
       ) : (
-        <p class="veil-state quiet">{waitingWords[state.why]}</p>
+        <p class="veil-state quiet">
+          {problem !== '' && state.why !== 'server' ? `No pictures: ${problem}` : waitingWords[state.why]}
+        </p>
       )}
       {state.lastAgo === null ? null : (
         <p class="veil-last" data-testid="last-picture">
