@@ -3,6 +3,7 @@ module edgecam
 go 1.26.0
 
 require (
+	github.com/abema/go-mp4 v1.4.1 // indirect
 	github.com/alexedwards/argon2id v1.0.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bluenviron/gortsplib/v4 v4.16.2 // indirect

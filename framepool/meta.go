@@ -21,3 +21,17 @@ type Meta struct {
 	RTPTime    uint32    // RTP timestamp of the access unit, in the stream's clock rate
 	KeyFrame   bool
 }
+
+// String names the kind as the HTTP contract does.
+func (k MemoryKind) String() string {
+	switch k {
+	case MemoryHeap:
+		return "heap"
+	case MemoryPinned:
+		return "pinned"
+	case MemoryDevice:
+		return "device"
+	default:
+		return "unknown"
+	}
+}

@@ -1,3 +1,9 @@
+// Package config reads the configuration file. It is pure data: it imports no
+// stage and opens nothing but the file and the secrets that the file names.
+//
+// A file is decoded over the defaults, then the environment over the file, and
+// all problems of all three come back at once as Errors, each with its place.
+// Secrets are never part of an error, and Secret never prints.
 package config
 
 import "time"
@@ -29,7 +35,7 @@ type Auth struct {
 // GPU says whether and how a GPU is used.
 type GPU struct {
 	Mode   string `yaml:"mode"`   // auto|require|off
-	Device string `yaml:"device"` // ordinal or UUID
+	Device string `yaml:"device"` // ordinal from 0, or UUID (GPU-…, MIG-…)
 	Memory string `yaml:"memory"` // auto|mapped|staged|device|heap
 }
 
@@ -80,16 +86,3 @@ type Detect struct {
 	FPS     float64            `yaml:"fps"`     // 0 = every frame
 	Objects map[string]float64 `yaml:"objects"` // label → score threshold; empty = every label at score_threshold
 }
-
-// Size is a number of bytes, written like 50GB or 512MiB.
-type Size int64
-
-// Secret is a text that is never printed: String, Format and every marshaller
-// give "***". Reveal returns it.
-type Secret struct{ value string }
-
-// NewSecret wraps a text.
-func NewSecret(v string) Secret { return Secret{value: v} }
-
-// Reveal returns the secret text; never log it.
-func (s Secret) Reveal() string { return s.value }

@@ -1,0 +1,89 @@
+# edgecam: `make demo` shows it, `make test` proves it, `make help` lists the rest.
+# Long steps say what they do; VERBOSE=1 shows their output as it comes.
+
+SHELL         := /bin/bash
+.SHELLFLAGS   := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS     += --no-builtin-rules --no-print-directory
+.DELETE_ON_ERROR:
+
+ifndef VERSION
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+endif
+PREFIX  ?= /usr/local
+DESTDIR ?=
+ARGS    ?=
+
+ORT_VERSION       := 1.30.0
+ORT_DIR           := .cache/onnxruntime/$(ORT_VERSION)
+ORT_LIB           := $(ORT_DIR)/libonnxruntime.so.1
+GOLANGCI_VERSION  := v2.13.0
+GOLANGCI          := .cache/tools/golangci-lint-$(GOLANGCI_VERSION)
+
+GO_LDFLAGS := -s -w -X main.version=$(VERSION)
+STEP       := scripts/step.sh
+
+.PHONY: help
+help: ## this list
+	@echo "edgecam $(VERSION)"; echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo; echo "ARGS=… is passed on to demo and bench; PREFIX= and DESTDIR= steer install; VERBOSE=1 shows everything."
+
+.PHONY: demo
+demo: build ## two simulated cameras, detected live, at http://127.0.0.1:8080
+	@exec bin/edgecam demo $(ARGS)
+
+.PHONY: build
+build: setup web/dist/index.html $(ORT_LIB) ## bin/edgecam, dashboard included
+	@$(STEP) "build bin/edgecam $(VERSION)" go build -trimpath -ldflags '$(GO_LDFLAGS)' -o bin/edgecam ./cmd/edgecam
+
+.PHONY: setup
+setup:
+	@scripts/setup-build.sh
+
+# The dashboard is built again only when one of its sources changed.
+UI_SOURCES := $(shell find web/ui -type d \( -name node_modules -o -name dist -o -name e2e -o -name test-results \) -prune -o -type f -print 2>/dev/null)
+
+web/ui/node_modules/.complete: web/ui/package-lock.json web/ui/package.json
+	@$(STEP) "fetch the dashboard's packages" npm --prefix web/ui ci --prefer-offline --no-audit --no-fund
+	@touch $@
+
+web/dist/index.html: web/ui/node_modules/.complete $(UI_SOURCES)
+	@$(STEP) "build the dashboard" npm --prefix web/ui run build
+	@touch web/dist/.keep $@
+
+# ONNX Runtime's CPU library, pinned, checked and shown by the script.
+$(ORT_LIB): scripts/fetch-onnxruntime.sh
+	@scripts/fetch-onnxruntime.sh
+	@touch $@
+
+.PHONY: test
+test: build ## every test: vet, format, race detector, dashboard, browser, unit file
+	@scripts/setup-test.sh
+	@scripts/test.sh
+
+.PHONY: bench
+bench: build ## frames a second and time per stage; beside a Python peer where there is one
+	@scripts/bench.sh $(ARGS)
+
+.PHONY: lint
+lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml
+	@$(STEP) "golangci-lint $(GOLANGCI_VERSION)" $(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format Go sources
+	@$(GOLANGCI) fmt ./...
+
+$(GOLANGCI):
+	@mkdir -p $(@D)
+	@GOBIN=$(abspath $(@D)) $(STEP) "build golangci-lint $(GOLANGCI_VERSION) (minutes, once)" \
+	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(@D)/golangci-lint $@
+
+.PHONY: install
+install: build ## binary, unit, user and a first configuration (as root; DESTDIR for packagers)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' ORT_DIR='$(ORT_DIR)' scripts/install.sh
+
+.PHONY: clean
+clean: ## remove what the build left, but for downloads
+	@rm -rf bin web/ui/node_modules coverage.* && find web/dist -mindepth 1 ! -name .keep -delete

@@ -1,0 +1,125 @@
+package decode
+
+import (
+	"time"
+
+	"edgecam/capture"
+	"edgecam/platform/avcodec"
+)
+
+// patience is how long a stream may go without a random access point and
+// without a marked refresh before its pictures are taken as they are: longer
+// than the usual distance of key frames, and than the refresh of a stream that
+// has none.
+const patience = 10 * time.Second
+
+// lenientAfter is the number of groups of pictures in a row that must break the
+// standard's rules, with no packet lost, before the checks are taken as wrong
+// for this camera.
+const lenientAfter = 4
+
+// gate decides which pictures are whole. It is open or waits for a
+// random access point.
+type gate struct {
+	codec capture.Codec
+	open  bool
+	dirty bool      // libavcodec must start anew: a unit was lost
+	soil  bool      // H.264: libavcodec may have met broken slices since it was opened
+	from  int64     // while waiting: pictures of units before are as good as before
+	since time.Time // when the first unit after from came
+
+	unmarked bool // opened by patience: libavcodec goes on to call the pictures unrecovered
+
+	lenient bool // H.264: the camera breaks the rules, libavcodec's concealment alone decides
+	groups  int  // groups of pictures in a row that were damaged with no packet lost
+	hurt    bool // in this group
+	lost    bool // in this group
+}
+
+// shut closes the gate for the units from key on, at time t.
+func (g *gate) shut(key int64, t time.Time) {
+	if g.codec == capture.MJPEG {
+		return // every picture stands for itself
+	}
+	g.lost = true
+	g.close(key, t)
+}
+
+func (g *gate) close(key int64, t time.Time) {
+	if g.open {
+		g.open, g.from, g.since, g.unmarked = false, key, t, false
+	}
+}
+
+// arrive notes a unit before it is decoded.
+func (g *gate) arrive(u *unit) {
+	if g.since.IsZero() {
+		g.since = u.received
+	}
+	u.waiting = !g.open
+	g.soil = g.soil || u.waiting && !u.randomAccess && g.codec == capture.H264
+	if !u.randomAccess {
+		return
+	}
+	if g.hurt && !g.lost {
+		g.groups++
+	} else {
+		g.groups = 0
+	}
+	g.hurt, g.lost = false, false
+	// H.264 only: its decoder still flags what it had to make up. The HEVC
+	// decoder does not.
+	if g.codec == capture.H264 && g.groups >= lenientAfter {
+		g.lenient = true
+	}
+}
+
+// damage notes that u, or its picture, is not whole.
+func (g *gate) damage(u *unit) {
+	if g.codec == capture.MJPEG {
+		return
+	}
+	g.hurt = true
+	g.soil = g.codec == capture.H264
+	if g.open || u.randomAccess {
+		g.dirty = true
+	}
+	g.close(u.key, u.received)
+}
+
+// judge says why the picture may not pass, "" if it may.
+func (g *gate) judge(p *avcodec.Picture, u *unit) string {
+	switch {
+	case u.damaged:
+		return DropDamaged
+	case !g.open && u.key < g.from:
+		return g.judgeOpen(p, u) // decoded before the loss, shown after it
+	case g.open:
+		return g.judgeOpen(p, u)
+	case p.Damaged && (p.Key || u.randomAccess):
+		// libavcodec takes the stream as recovered from here on. It is not.
+		return DropDamaged
+	case p.Damaged:
+		return DropWaiting
+	case !p.Corrupt && (g.codec == capture.H264 || p.Key):
+		// H.264's decoder says itself when a refresh is complete. HEVC's skips
+		// all up to a random access point and flags nothing.
+		g.open = true
+		return ""
+	case u.received.Sub(g.since) >= patience && g.codec == capture.H264:
+		g.open, g.unmarked = true, true
+		return ""
+	}
+	return DropWaiting
+}
+
+func (g *gate) judgeOpen(p *avcodec.Picture, u *unit) string {
+	switch {
+	case !p.Damaged && (!p.Corrupt || g.unmarked):
+		return ""
+	case u.waiting && !u.randomAccess:
+		// Decoded before the random access point or refresh, shown after it.
+		return DropWaiting
+	}
+	return DropDamaged
+}

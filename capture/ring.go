@@ -1,0 +1,173 @@
+package capture
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// The bounds of the queue before the decoder.
+const (
+	ringUnits = 32       // about a second of video: older pictures are not worth decoding
+	ringBytes = 16 << 20 // two of the largest access units
+
+	// ringPatience ends the wait for a random access point in streams that
+	// have none, such as those with a rolling intra refresh.
+	ringPatience = 5 * time.Second
+)
+
+// ringItem is an access unit, or the decoder for those behind it.
+type ringItem struct {
+	au      *AccessUnit
+	decoder Decoder
+}
+
+// ring is the queue between a source, which must not wait, and the decoder,
+// which may be slow. Before the first random access point, and after an
+// overflow, units are dropped up to one.
+type ring struct {
+	drop func(reason string, n uint64)
+	wake chan struct{} // cap 1: something was put in
+
+	mu       sync.Mutex
+	items    []ringItem
+	bytes    int
+	skipping string // reason; "" = units are taken
+	since    time.Time
+	closed   bool
+}
+
+func newRing(drop func(reason string, n uint64)) *ring {
+	return &ring{drop: drop, wake: make(chan struct{}, 1), skipping: DropNoKeyFrame}
+}
+
+// push queues a unit, or drops it. It never waits.
+func (r *ring) push(au *AccessUnit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if r.skipping != "" && !r.resumeLocked(au) {
+		r.drop(r.skipping, 1)
+		return
+	}
+	size := unitSize(au)
+	if len(r.items) >= ringUnits || (r.bytes+size > ringBytes && len(r.items) > 0) {
+		if !au.RandomAccess {
+			r.skipping, r.since = DropOverflow, au.Received
+			r.drop(DropOverflow, 1)
+			return
+		}
+		r.clearLocked(au)
+	}
+	r.items = append(r.items, ringItem{au: au})
+	r.bytes += size
+	r.wakeLocked()
+}
+
+// resumeLocked says whether decoding can go on with au.
+func (r *ring) resumeLocked(au *AccessUnit) bool {
+	if r.since.IsZero() {
+		r.since = au.Received
+	}
+	if !au.RandomAccess && au.Received.Sub(r.since) < ringPatience {
+		return false
+	}
+	if r.skipping == DropOverflow {
+		r.clearLocked(au)
+	}
+	r.skipping = ""
+	return true
+}
+
+// clearLocked drops the queued units in favour of au: they are older, and au
+// does not need them.
+func (r *ring) clearLocked(au *AccessUnit) {
+	kept := r.items[:0]
+	var dropped uint64
+	for _, it := range r.items {
+		if it.decoder != nil {
+			kept = append(kept, it)
+		} else {
+			dropped++
+		}
+	}
+	clear(r.items[len(kept):]) // let go of the units' bytes
+	r.items, r.bytes = kept, 0
+	r.drop(DropOverflow, dropped)
+	au.LossBefore = true
+}
+
+// pushDecoder queues the decoder for all units behind it; false when the ring
+// is closed.
+func (r *ring) pushDecoder(d Decoder) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.items = append(r.items, ringItem{decoder: d})
+	r.skipping, r.since = DropNoKeyFrame, time.Time{}
+	r.wakeLocked()
+	return true
+}
+
+// pop waits for an item; false when ctx has ended.
+func (r *ring) pop(ctx context.Context) (ringItem, bool) {
+	for ctx.Err() == nil {
+		if it, ok := r.tryPop(); ok {
+			return it, true
+		}
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+		}
+	}
+	return ringItem{}, false
+}
+
+func (r *ring) tryPop() (ringItem, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.items) == 0 {
+		return ringItem{}, false
+	}
+	it := r.items[0]
+	copy(r.items, r.items[1:])
+	r.items[len(r.items)-1] = ringItem{}
+	r.items = r.items[:len(r.items)-1]
+	if it.au != nil {
+		r.bytes -= unitSize(it.au)
+	}
+	return it, true
+}
+
+// close gives the decoders that nobody took; nothing goes in any more.
+func (r *ring) close() []Decoder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var left []Decoder
+	for _, it := range r.items {
+		if it.decoder != nil {
+			left = append(left, it.decoder)
+		}
+	}
+	r.items, r.bytes, r.closed = nil, 0, true
+	return left
+}
+
+func (r *ring) wakeLocked() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func unitSize(au *AccessUnit) int {
+	n := 0
+	for _, nalu := range au.NALUs {
+		n += len(nalu)
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package rtsp
+
+import (
+	"net/url"
+
+	"edgecam/capture"
+
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
+)
+
+// Password shows tests what would be sent.
+func Password(t Target) string { return t.password }
+
+// Request is the URL that requests carry.
+func Request(t Target) (*base.URL, error) { return t.request() }
+
+// Scrub is what texts from outside pass.
+func Scrub(t Target, text string) string { return t.scrub(text) }
+
+// Choice is what is made of a description.
+type Choice struct {
+	Codec   capture.Codec
+	Sets    [][]byte
+	Words   string
+	Rewrite []byte // for gortsplib
+	Control string // the URL of SETUP
+}
+
+// Choose reads a description that came from request.
+func Choose(body []byte, request, contentBase string) (Choice, error) {
+	u, err := url.Parse(request)
+	if err != nil {
+		return Choice{}, err
+	}
+	text := readSDP(body)
+	t, err := text.choose()
+	if err != nil {
+		return Choice{}, err
+	}
+	b := baseURL(u, text.control, contentBase)
+	return Choice{Codec: t.codec, Sets: t.sets, Words: t.words, Rewrite: writeSDP(t, b), Control: controlURL(b, t.media.control)}, nil
+}
+
+// Arrival and Assembler let tests hand NAL units in as a camera would.
+type (
+	Arrival   = arrival
+	Assembler = assembler
+	Timeline  = timeline
+)
+
+// NewArrival makes the facts of one packet.
+func NewArrival(rtpTime uint32, marker bool) Arrival {
+	return Arrival{rtpTime: rtpTime, marker: marker}
+}
+
+// NewAssembler makes one that hands its units to emit.
+func NewAssembler(codec capture.Codec, emit func(*capture.AccessUnit)) *Assembler {
+	return &Assembler{codec: codec, emit: emit}
+}
+
+// Packet hands a packet's NAL units in.
+func (a *Assembler) Packet(at Arrival, lost bool, nalus ...[]byte) { a.packet(at, nalus, lost) }
+
+// At maps an RTP time.
+func (t *Timeline) At(rtpTime uint32) (nanoseconds int64) { return int64(t.at(rtpTime)) }
+
+// ReadNAL is the classification of one unit.
+func ReadNAL(codec capture.Codec, nalu []byte) (random bool) { return readNAL(codec, nalu).random }

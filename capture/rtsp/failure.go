@@ -1,0 +1,141 @@
+package rtsp
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"edgecam/capture"
+
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
+	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
+)
+
+// failure turns what gortsplib says into what capture knows. Texts from
+// outside pass scrub, so that no camera can make us print the password.
+func (s *session) failure(err error) error {
+	var known capture.Failure
+	if errors.As(err, &known) {
+		return known
+	}
+	var status liberrors.ErrClientBadStatusCode
+	var auth liberrors.ErrClientAuthSetup
+	switch {
+	case errors.As(err, &status):
+		return s.statusFailure(int(status.Code))
+	case errors.As(err, &auth):
+		return &capture.AuthError{User: s.target.username, Method: s.method}
+	}
+	if timeout := s.timeoutFailure(err); timeout != nil {
+		return timeout
+	}
+	if transport := transportFailure(err); transport != nil {
+		return transport
+	}
+	return s.connectionFailure(err)
+}
+
+func (s *session) statusFailure(code int) error {
+	if code == int(base.StatusUnauthorized) {
+		if s.staleNonce {
+			// Not the password: the camera changes its nonce faster than we
+			// can use it.
+			return &capture.ProtocolError{Op: "log in", Detail: "the camera declared its own nonce stale"}
+		}
+		user := s.target.username
+		if !s.target.login {
+			user = ""
+		}
+		return &capture.AuthError{User: user, Method: s.method}
+	}
+	return &capture.StatusError{Method: s.method, Code: code, Text: statusWords(code)}
+}
+
+// statusWords gives the standard's words: the camera's own may hold anything.
+func statusWords(code int) string {
+	return map[int]string{
+		400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+		406: "Not Acceptable", 415: "Unsupported Media Type", 451: "Parameter Not Understood",
+		453: "Not Enough Bandwidth", 454: "Session Not Found", 455: "Method Not Valid in This State",
+		461: "Unsupported Transport", 500: "Internal Server Error", 501: "Not Implemented",
+		503: "Service Unavailable", 551: "Option not supported",
+	}[code]
+}
+
+func (s *session) timeoutFailure(err error) error {
+	var request liberrors.ErrClientRequestTimedOut
+	var tcp liberrors.ErrClientTCPTimeout
+	var udp liberrors.ErrClientUDPTimeout
+	switch {
+	case errors.As(err, &request), isTimeout(err):
+		return &capture.SilentError{Addr: s.addr, Limit: s.o.ReadTimeout}
+	case errors.As(err, &tcp), errors.As(err, &udp):
+		if s.packets.Load() == 0 {
+			return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second)}
+		}
+		return &capture.StalledError{Phase: capture.PhaseLive, Limit: s.o.ReadTimeout}
+	default:
+		return nil
+	}
+}
+
+// transportFailure names the other transport where the camera asks for it.
+func transportFailure(err error) error {
+	var wantsUDP liberrors.ErrClientServerRequestedUDP
+	var wantsTCP liberrors.ErrClientServerRequestedTCP
+	var noPorts liberrors.ErrClientServerPortsNotProvided
+	switch {
+	case errors.As(err, &wantsUDP):
+		return &capture.UnsupportedError{What: "transport tcp", Hint: "the camera answers with UDP: set transport to auto or udp"}
+	case errors.As(err, &wantsTCP):
+		return &capture.UnsupportedError{What: "transport udp", Hint: "the camera answers with TCP: set transport to auto or tcp"}
+	case errors.As(err, &noPorts):
+		return &capture.UnsupportedError{What: "transport udp", Hint: "the camera names no ports to send from: set transport to auto or tcp"}
+	default:
+		return nil
+	}
+}
+
+func (s *session) connectionFailure(err error) error {
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &cert):
+		return &capture.UnsupportedError{
+			What: "certificate (" + s.target.scrub(cert.Err.Error()) + ")",
+			Hint: "give the camera a certificate that this machine trusts, or use rtsp:// in a network that you trust",
+		}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return &capture.ClosedError{}
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return &capture.ClosedError{Detail: "connection reset"}
+	}
+	if text := errnoText(err); text != "" {
+		return &capture.UnreachableError{Addr: s.addr, Obstacle: capture.ObstacleNetwork, Detail: text}
+	}
+	op := "talk to the camera"
+	if s.method != "" {
+		op = s.method
+	}
+	return &capture.ProtocolError{Op: op, Detail: s.target.scrub(err.Error())}
+}
+
+// otherTransport says whether the next transport is worth a try after err.
+func otherTransport(err error) bool {
+	var status *capture.StatusError
+	var unsupported *capture.UnsupportedError
+	var stalled *capture.StalledError
+	switch {
+	case errors.As(err, &status):
+		return status.Method == string(base.Setup) &&
+			(status.Code == int(base.StatusUnsupportedTransport) || status.Code == int(base.StatusNotAcceptable))
+	case errors.As(err, &unsupported):
+		return unsupported.What == "transport tcp" || unsupported.What == "transport udp"
+	case errors.As(err, &stalled):
+		return stalled.Phase == capture.PhaseFirstFrame
+	default:
+		return false
+	}
+}

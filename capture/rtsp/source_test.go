@@ -1,0 +1,145 @@
+package rtsp_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"edgecam/capture"
+	"edgecam/capture/rtsp"
+	"edgecam/internal/sim"
+)
+
+// patience bounds what a test waits for; nothing is measured by it.
+const patience = 20 * time.Second
+
+// startSim runs simulated cameras until the test ends.
+func startSim(t *testing.T, o sim.Options) *sim.Server {
+	t.Helper()
+	s, err := sim.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// recorder is a sink that keeps what comes and ends the session after enough.
+type recorder struct {
+	want int
+	end  func()
+
+	mu    sync.Mutex
+	infos []capture.StreamInfo
+	units []*capture.AccessUnit
+}
+
+func (r *recorder) Stream(info capture.StreamInfo) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.infos = append(r.infos, info)
+	return nil
+}
+
+func (r *recorder) AccessUnit(au *capture.AccessUnit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.infos) == 0 {
+		panic("an access unit came before the stream")
+	}
+	if r.units = append(r.units, au); len(r.units) == r.want {
+		r.end()
+	}
+}
+
+// errEnough ends a session that has given what was wanted.
+var errEnough = errors.New("enough")
+
+// receive runs a source until it has given n access units.
+func receive(t *testing.T, o rtsp.Options, n int) *recorder {
+	t.Helper()
+	r, err := attempt(t, o, n)
+	if !errors.Is(err, errEnough) {
+		t.Fatalf("session ended with %v after %d access units, want %d", err, len(r.units), n)
+	}
+	return r
+}
+
+// attempt runs a source until it has given n access units, or ended.
+func attempt(t *testing.T, o rtsp.Options, n int) (*recorder, error) {
+	t.Helper()
+	src, err := rtsp.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(limit)
+	defer cancel(nil)
+	r := &recorder{want: n, end: func() { cancel(errEnough) }}
+	err = src.Run(ctx, r)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return r, err
+}
+
+func TestSourcePlays(t *testing.T) {
+	for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP, rtsp.Auto} {
+		t.Run(string(transport), func(t *testing.T) {
+			s := startSim(t, sim.Options{})
+			r := receive(t, rtsp.Options{URL: s.URL(0), Transport: transport}, 8)
+			want := capture.StreamInfo{Codec: capture.H264, ClockRate: 90000, Transport: string(transport), Track: "video 1 of 1 (H.264)"}
+			if transport == rtsp.Auto {
+				want.Transport = "tcp"
+			}
+			got := r.infos[0]
+			clip, err := sim.BuiltinClip()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.ParameterSets) != 2 || string(got.ParameterSets[0]) != string(clip.SPS) || string(got.ParameterSets[1]) != string(clip.PPS) {
+				t.Errorf("parameter sets are not the clip's: %x", got.ParameterSets)
+			}
+			got.ParameterSets = nil
+			if len(r.infos) != 1 || got.Codec != want.Codec || got.ClockRate != want.ClockRate || got.Transport != want.Transport || got.Track != want.Track {
+				t.Errorf("stream is %+v, want %+v", r.infos, want)
+			}
+			first := r.units[0]
+			if !first.RandomAccess {
+				t.Error("the first access unit is no random access point")
+			}
+			for i, au := range r.units {
+				if i > 0 && au.PTS-r.units[i-1].PTS != 100*time.Millisecond {
+					t.Errorf("unit %d comes %v after the one before, the clip has 10 frames a second", i, au.PTS-r.units[i-1].PTS)
+				}
+				if au.LossBefore {
+					t.Errorf("unit %d: loss on loopback", i)
+				}
+				sample := clip.Samples[i]
+				nalus := au.NALUs
+				if sample.RandomAccess {
+					nalus = nalus[2:] // the camera sends the parameter sets along
+				}
+				if len(nalus) != len(sample.NALUs) {
+					t.Fatalf("unit %d has %d NAL units, the clip's sample %d", i, len(nalus), len(sample.NALUs))
+				}
+				for k := range nalus {
+					if string(nalus[k]) != string(sample.NALUs[k]) {
+						t.Errorf("unit %d NAL unit %d is not the clip's", i, k)
+					}
+				}
+			}
+		})
+	}
+}

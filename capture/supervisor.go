@@ -1,0 +1,159 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edgecam/framepool"
+)
+
+// Options says how to capture one camera.
+type Options struct {
+	Camera string // its id, for the log
+
+	// Open makes the source for one session; attempt counts from 1. It must
+	// not block: connecting is the source's Run.
+	Open func(attempt int) (Source, error)
+	// NewDecoder makes the decoder for a stream; an *UnsupportedError ends
+	// the session. The supervisor closes the decoder.
+	NewDecoder func(StreamInfo) (Decoder, error)
+	// Emit consumes each frame. It must not block.
+	Emit func(*framepool.Frame)
+
+	ConnectTimeout    time.Duration // from the start to the stream's description. It defaults to 15s.
+	FirstFrameTimeout time.Duration // from there to the first decoded picture. It defaults to 30s.
+	StallTimeout      time.Duration // between decoded pictures; 0 = derived from frame rate and key frames
+
+	OnChange func(Status) // called at each change of state, from Run's goroutines; nil = none. It must not block.
+	Logger   *slog.Logger // one line at each change of state; nil = none
+
+	jitter func() float64 // 0..1
+}
+
+// Supervisor captures one camera for ever.
+type Supervisor struct {
+	o   Options
+	log *slog.Logger
+
+	attempts, frames atomic.Uint64
+	drops            drops
+	rate             rate
+
+	mu       sync.Mutex
+	status   Status // state, reason and what is known of the stream
+	reported string // last failure in the log
+	repeats  int    // of that one since
+}
+
+// NewSupervisor checks the options. It starts nothing.
+func NewSupervisor(o Options) (*Supervisor, error) {
+	switch {
+	case o.Open == nil:
+		return nil, errors.New("new supervisor: Open is not set")
+	case o.NewDecoder == nil:
+		return nil, errors.New("new supervisor: NewDecoder is not set")
+	case o.Emit == nil:
+		return nil, errors.New("new supervisor: Emit is not set")
+	case o.ConnectTimeout < 0, o.FirstFrameTimeout < 0, o.StallTimeout < 0:
+		return nil, errors.New("new supervisor: a timeout is negative")
+	}
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = DefaultConnectTimeout
+	}
+	if o.FirstFrameTimeout == 0 {
+		o.FirstFrameTimeout = DefaultFirstFrameTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.jitter == nil {
+		o.jitter = rand.Float64
+	}
+	return &Supervisor{
+		o:      o,
+		log:    o.Logger.With("camera", o.Camera),
+		status: Status{State: Connecting, Reason: "Starting", Since: time.Now()},
+	}, nil
+}
+
+// waits are the back-offs of one Run, by what failed.
+type waits struct{ network, auth, unsupported backoff }
+
+func (s *Supervisor) newWaits() *waits {
+	return &waits{
+		network:     backoff{min: retryMin, max: retryMax, jitter: s.o.jitter},
+		auth:        backoff{min: authRetryMin, max: authRetryMax, jitter: s.o.jitter},
+		unsupported: backoff{min: unsupportedRetryMin, max: unsupportedRetryMax, jitter: s.o.jitter},
+	}
+}
+
+func (w *waits) reset() {
+	w.network.reset()
+	w.auth.reset()
+	w.unsupported.reset()
+}
+
+// Run captures until ctx ends; it then returns nil, with nothing left running.
+// It is called once.
+func (s *Supervisor) Run(ctx context.Context) error {
+	defer s.enter(Disabled, "Stopped", nil, time.Time{})
+	w := s.newWaits()
+	reason := "Connecting"
+	for attempt := 1; ctx.Err() == nil; attempt++ {
+		s.attempts.Add(1)
+		s.enter(Connecting, reason, nil, time.Time{})
+		stable, err := s.runSession(ctx, attempt)
+		s.rate.reset()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if stable {
+			w.reset()
+		}
+		state, why, wait := w.after(err)
+		s.enter(state, why, err, time.Now().Add(wait))
+		reason = fmt.Sprintf("Connecting again (attempt %d). Before: %s", attempt+1, why)
+		sleep(ctx, wait)
+	}
+	return nil
+}
+
+// after says what a failure means: the state, its reason, and how long to wait.
+func (w *waits) after(err error) (State, string, time.Duration) {
+	reason := "The session ended: " + err.Error()
+	temporary := true
+	var failure Failure
+	if errors.As(err, &failure) {
+		reason, temporary = failure.Reason(), failure.Temporary()
+	}
+	var auth *AuthError
+	var stalled *StalledError
+	var status *StatusError
+	switch {
+	case errors.As(err, &auth):
+		return AuthFailed, reason, w.auth.next()
+	case !temporary:
+		return Unsupported, reason, w.unsupported.next()
+	case errors.As(err, &stalled) && stalled.Phase != PhaseConnect:
+		return Stalled, reason, w.network.next()
+	case errors.As(err, &status) && status.Code == statusNotEnoughBandwidth:
+		return Backoff, reason, busyRetryMin + w.network.next()
+	default:
+		return Backoff, reason, w.network.next()
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

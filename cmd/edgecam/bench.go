@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"edgecam/framepool"
+	"edgecam/infer/ort"
+	"edgecam/internal/config"
+	"edgecam/internal/pipeline/bench"
+	"edgecam/internal/sim"
+	"edgecam/platform/avcodec"
+)
+
+func newBench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure this machine",
+		Args:  exactArgs(0, "a sub-command"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBenchPipeline())
+	return cmd
+}
+
+// benchFlags are the flags of `bench pipeline`.
+type benchFlags struct {
+	frames                          int
+	clip, model, precision, library string
+	asJSON                          bool
+}
+
+func newBenchPipeline() *cobra.Command {
+	var f benchFlags
+	byDefault := config.Default().Inference
+	cmd := &cobra.Command{
+		Use:   "pipeline",
+		Short: "Take a clip through decoding, preprocessing and the model as fast as it goes",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := benchPipeline(cmd.Context(), f, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if f.asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				return e.Encode(r)
+			}
+			return r.Table(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().IntVar(&f.frames, "frames", 2000, "pictures to take through the stages; the clip loops")
+	cmd.Flags().StringVar(&f.clip, "clip", "", "MP4 file with H.264 or H.265 video (default: the built-in clip)")
+	cmd.Flags().StringVar(&f.model, "model", byDefault.Model, "builtin:nanodet-g or an ONNX file")
+	cmd.Flags().StringVar(&f.precision, "precision", byDefault.Precision, "auto, fp32 or int8 (built-in model)")
+	cmd.Flags().StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*bench.Report, error) {
+	logger := newLogger(progress, "warn", "text")
+	clip, err := sim.OpenClip(f.clip)
+	if err != nil {
+		return nil, err
+	}
+	byDefault := config.Default()
+	engine, err := ort.New(ort.Options{
+		Library: f.library, Model: f.model, Precision: f.precision, Concurrency: 1,
+		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU)})
+	if err != nil {
+		return nil, fmt.Errorf("load model %s: %w", f.model, err)
+	}
+	defer engine.Close() //nolint:errcheck // nothing is left to save
+	codecs, err := avcodec.Open()
+	if err != nil {
+		return nil, err
+	}
+	limit, _ := framepool.DetectLimit(byDefault.Memory.Share, 0)
+	r, err := bench.Run(ctx, bench.Options{
+		Clip: clip, Frames: f.frames, Engine: engine, Split: func() (model, candidates time.Duration) {
+			st := engine.Stats()
+			return st.Infer, st.Decode
+		},
+		ScoreThreshold: float32(byDefault.Inference.ScoreThreshold),
+		Budget:         framepool.NewBudget(limit), Codecs: codecs, Logger: logger,
+		Progress: func(done int) { fmt.Fprintf(progress, "\r%d of %d frames", done, f.frames) },
+	})
+	fmt.Fprintln(progress)
+	if err != nil {
+		return nil, err
+	}
+	box := detect()
+	r.Machine = fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
+	if f.clip != "" {
+		r.Clip = filepath.Base(f.clip) + ", " + r.Clip
+	}
+	return r, nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"runtime"
+
+	"edgecam/framepool"
+	"edgecam/internal/config"
+	"edgecam/platform"
+	"edgecam/web"
+)
+
+// describe is what the API says of the machine: all that does not change while
+// the appliance runs.
+func describe(box platform.Platform, cfg *config.Config, limitWhy string) web.System {
+	s := web.System{
+		Version: version,
+		Platform: web.Platform{
+			Kind: string(box.Kind), Why: box.Why, CPU: box.CPU.Model, Cores: box.CPU.Cores,
+			OS: runtime.GOOS, Arch: runtime.GOARCH, Driver: box.Driver, CUDA: box.CUDA, Notes: []string{},
+		},
+		// Frames are read by the processor: the GPU engine is not in use.
+		Memory: web.Memory{Strategy: "heap", LimitWhy: limitWhy, Notes: []string{}},
+	}
+	if gpu, err := box.Select(cfg.GPU.Device); err == nil {
+		s.Platform.GPU = gpu.Name
+	}
+	for _, p := range box.Problems {
+		s.Platform.Notes = append(s.Platform.Notes, p.What+". "+p.Hint)
+	}
+	return s
+}
+
+// memoryLimit is the most that all frame pools may take, and why.
+func memoryLimit(cfg *config.Config) (int64, string) {
+	return framepool.DetectLimit(cfg.Memory.Share, int64(cfg.Memory.Limit))
+}

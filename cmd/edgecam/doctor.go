@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"edgecam/infer/ort"
+	"edgecam/internal/config"
+	"edgecam/platform"
+	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
+	"edgecam/platform/doctor"
+	"edgecam/platform/onnxruntime"
+)
+
+// errUnfit ends doctor with exit code 1 after the report has said why.
+var errUnfit = errors.New("something does not work: see the lines marked fail")
+
+func newDoctor() *cobra.Command {
+	var asJSON bool
+	var file string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine has, what is missing and what to do about it",
+		Long: "Doctor looks at the machine, opens the libraries, loads the model and times it. It changes nothing.\n" +
+			"Exit code 0: everything that is needed works; 1: something does not.",
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg := config.Default()
+			if file != "" {
+				var err error
+				if cfg, err = loadConfig(file); err != nil {
+					return err
+				}
+			}
+			report := examine(cfg)
+			write := report.WriteText
+			if asJSON {
+				write = report.WriteJSON
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if report.Status == doctor.Fail {
+				return errUnfit
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration whose model, library and address are tried (default: the defaults)")
+	return cmd
+}
+
+// detect looks at the machine, with its GPU driver where it has one.
+func detect() platform.Platform {
+	return platform.Detect(platform.Options{Driver: cuda.New(cuda.Options{})})
+}
+
+func examine(cfg *config.Config) doctor.Report {
+	p := doctor.Probes{Version: version}
+	p.BudgetBytes, p.BudgetWhy = memoryLimit(cfg)
+	p.FFmpeg = probeFFmpeg()
+	p.Runtime, p.Model = probeModel(cfg.Inference)
+	p.Listen = probeListen(cfg.Server.Listen)
+	return doctor.Examine(detect(), p)
+}
+
+func probeFFmpeg() doctor.FFmpeg {
+	f := doctor.FFmpeg{Asked: []string{"h264", "hevc", "mjpeg"}}
+	lib, err := avcodec.Open()
+	if err != nil {
+		return f
+	}
+	f.Version = lib.Versions().Codec
+	for _, d := range lib.Decoders() {
+		f.Decoders = append(f.Decoders, d.Name)
+	}
+	return f
+}
+
+func probeModel(c config.Inference) (doctor.Runtime, doctor.Model) {
+	m := doctor.Model{Name: c.Model}
+	e, err := ort.New(ort.Options{Library: c.Library, Model: c.Model, Precision: c.Precision, Concurrency: 1, NMSIoU: float32(c.NMSIoU)})
+	var missing *onnxruntime.UnavailableError
+	if errors.As(err, &missing) {
+		return doctor.Runtime{Path: missing.Path, Err: err, Hint: missing.Hint}, doctor.Model{}
+	}
+	if err != nil {
+		m.Err = err
+		return doctor.Runtime{}, m
+	}
+	defer e.Close() //nolint:errcheck // nothing is left to save
+	info := e.Info()
+	m.Precision, m.Provider, m.Labels, m.ProbeMS = info.Precision, info.Provider, len(info.Labels), info.ProbeMS
+	return doctor.Runtime{Path: info.Library, Version: info.Version}, m
+}
+
+func probeListen(address string) doctor.Listen {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		err = l.Close()
+	}
+	return doctor.Listen{Address: address, Err: err}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"edgecam/internal/config"
+)
+
+// The exit codes of the contract.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitConfig = 78 // EX_CONFIG of sysexits.h; systemd does not restart on it
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// hinter is an error that knows what the user can do.
+type hinter interface{ Try() string }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "edgecam",
+		Short:         "Video analytics on the edge: RTSP cameras in, detections and a dashboard out",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("unknown command %q; see `edgecam --help`", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newHashPassword(), newVersion())
+	return root
+}
+
+// execute runs a command line and gives the exit code of the contract.
+func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "edgecam: %v\n", err)
+	var hint hinter
+	if errors.As(err, &hint) && hint.Try() != "" {
+		fmt.Fprintf(stderr, "Try: %s\n", hint.Try())
+	}
+	var usage *usageError
+	var bad config.Errors
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &bad):
+		return exitConfig
+	default:
+		return exitFailed
+	}
+}
+
+// exactArgs is cobra.ExactArgs with an error that counts as usage.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return &usageError{fmt.Errorf("%s takes %s; see `%s --help`", cmd.CommandPath(), what, cmd.CommandPath())}
+		}
+		return nil
+	}
+}

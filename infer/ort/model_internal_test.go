@@ -1,0 +1,130 @@
+package ort
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edgecam/infer"
+	"edgecam/infer/builtin"
+	"edgecam/internal/testkit"
+	"edgecam/platform/onnxruntime"
+)
+
+func TestNewRefusesModels(t *testing.T) {
+	write := func(b []byte) string {
+		path := filepath.Join(t.TempDir(), "model.onnx")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	with := func(change func(*stub)) string {
+		s := newStub()
+		change(&s)
+		return s.file(t)
+	}
+	whole, err := builtin.Model(builtin.NanoDetG, "int8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	for i := 1000; i < 1400; i++ {
+		flipped[i] ^= 0xff
+	}
+	const float16 = 10
+	tests := []struct{ name, path, want string }{
+		{"missing", "/nowhere/m.onnx", "no such file or directory"},
+		{"directory", t.TempDir(), "is a directory"},
+		{"device", "/dev/null", "is not a regular file"},
+		{"empty", write(nil), "is empty"},
+		{"text", write([]byte("<html>404 Not Found</html>")), "is no ONNX model, or a damaged one: onnx runtime CreateSession: "},
+		{"truncated", write(whole[:len(whole)/2]), "is no ONNX model, or a damaged one: onnx runtime CreateSession: "},
+		{"damaged", write(flipped), "onnx runtime CreateSession: "},
+		{"no metadata", with(func(s *stub) { s.drop = "names" }), "metadata names: is missing"},
+		{"another family", with(func(s *stub) { s.props = map[string]string{"family": "yolo"} }), `metadata family: is "yolo", edgecam knows boxes-scores`},
+		{"fewer labels than classes", with(func(s *stub) { s.labels = []string{"person"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 1 labels"},
+		{"more labels than classes", with(func(s *stub) { s.labels = []string{"a", "b", "c"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 3 labels"},
+		{"five values a box", with(func(s *stub) { s.boxes = [][]float32{{1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}} }), "output boxes float32[N,3,5]: wanted 4 values a box"},
+		{"other numbers of boxes", with(func(s *stub) { s.boxes = s.boxes[:2] }), "outputs boxes float32[N,2,4] and scores float32[N,3,2]: wanted the same fixed number of boxes"},
+		{"other output", with(func(s *stub) { s.outputName = "logits" }), "has no output scores, only boxes float32[N,3,4], logits float32[N,3,2]"},
+		{"float16 input", with(func(s *stub) { s.inputType = float16 }), "input images float16[N,3,16,16]: wanted float32"},
+		{"two inputs", with(func(s *stub) { s.inputs = 2 }), "has 2 inputs, wanted one"},
+		{"fixed batch", with(func(s *stub) { s.batch = 4 }), "input images float32[4,3,16,16]: has a fixed batch of 4, wanted 1 or a free one"},
+		{"three dimensions", with(func(s *stub) { s.rank = 3 }), "input images float32[N,3,16]: wanted four dimensions [N,3,height,width]"},
+		{"another size", with(func(s *stub) { s.props = map[string]string{"input_size": "[32,16]"} }), "input images float32[N,3,16,16]: metadata input_size asks for [N,3,16,32]"},
+		{"impossible scores", with(func(s *stub) { s.scores[0][0] = 3 }), "run a test picture: read output scores of image 0: value 0 is "},
+		{"inverted box", with(func(s *stub) { s.boxes[0] = []float32{9, 1, 2, 2} }), "run a test picture: read output boxes of image 0: value 2 is 2: right of the box left of its left"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e, err := New(Options{Library: testkit.ONNXRuntime(t), Model: tt.path, Concurrency: 1})
+			if err == nil {
+				_ = e.Close()
+				t.Fatal("loaded")
+			}
+			var m *infer.ModelError
+			if !errors.As(err, &m) || m.Model != tt.path {
+				t.Fatalf("error %v is no *infer.ModelError of the file", err)
+			}
+			if text := err.Error(); !strings.HasPrefix(text, "load model "+tt.path+": ") || !strings.Contains(text, tt.want) {
+				t.Errorf("error %q, want %q in it", text, tt.want)
+			}
+			if strings.Count(err.Error(), "load model") != 1 {
+				t.Errorf("error %q says the same twice", err)
+			}
+		})
+	}
+}
+
+func TestNewRefusesOptions(t *testing.T) {
+	library := testkit.ONNXRuntime(t)
+	file := newStub().file(t)
+	tests := []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"unknown built-in", Options{Model: "builtin:yolo"}, "load model builtin:yolo: there is no such built-in model"},
+		{"unknown precision", Options{Precision: "fp16"}, "load model builtin:nanodet-g: there is no fp16 version of it"},
+		{"precision of a file", Options{Model: file, Precision: "int8"}, "load model " + file + ": precision int8 picks a version of a built-in model, a file has its own"},
+		{"concurrency", Options{Concurrency: -1}, "make engine: concurrency -1 is not between 1 and 1024"},
+		{"overlap", Options{NMSIoU: 2}, "make engine: make decoder: overlap 2 is not between 0 and 1"},
+		{"library", Options{Library: "/nowhere/lib.so"}, "open onnx runtime /nowhere/lib.so: no such file or directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.opts.Library == "" {
+				tt.opts.Library = library
+			}
+			_, err := New(tt.opts)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+			var u *onnxruntime.UnavailableError
+			if tt.name == "library" && (!errors.As(err, &u) || u.Hint == "") {
+				t.Errorf("error %v is no *UnavailableError with a hint", err)
+			}
+		})
+	}
+}
+
+// TestFixedBatchOfOne is a model that takes one image at a time.
+func TestFixedBatchOfOne(t *testing.T) {
+	m := newStub()
+	m.batch = 1
+	e := engine(t, Options{Model: m.file(t), Concurrency: 1, MaxBatch: 8, batchCap: 8})
+	if i := e.Info(); i.MaxBatch != 1 || i.Precision != "as in the file" {
+		t.Errorf("max batch %d, precision %q", i.MaxBatch, i.Precision)
+	}
+	s := acquire(t, e)
+	defer s.Release()
+	fill(s.Input(0), 0)
+	out := make([][]infer.Detection, 1)
+	if err := s.Run(1, half, out); err != nil || len(out[0]) != 2 {
+		t.Errorf("detections %v, error %v", out[0], err)
+	}
+}

@@ -1,0 +1,215 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edgecam/capture"
+	"edgecam/capture/decode"
+	"edgecam/capture/rtsp"
+	"edgecam/framepool"
+	"edgecam/infer/track"
+	"edgecam/internal/config"
+	"edgecam/internal/event"
+)
+
+// viewerInterval bounds the pictures drawn for viewers to about 15 a second;
+// pictures that are inferred are always among them, so that boxes have the
+// picture they belong to.
+const viewerInterval = time.Second / 15
+
+// inferenceSilence is how long the annotated pictures wait for the next
+// inferred one before they go on without boxes.
+const inferenceSilence = time.Second
+
+// camera is one camera as one value: everything between its URL and the event
+// broker. A changed camera is stopped and built anew whole.
+type camera struct {
+	id     string
+	cfg    config.Camera
+	p      *Pipeline
+	logger *slog.Logger
+
+	disabled   string              // why it is, in words; "" = it runs
+	supervisor *capture.Supervisor // nil when disabled
+	lane       *lane               // nil when the camera is not analysed
+	raw        *feed
+	annotated  *feed
+	tracker    *track.Tracker
+	tracked    []track.Object // owned, like tracker, by the worker that has the camera's frame in hand
+	thresholds []float32
+
+	ages     ages
+	inferred *rate
+	drops    drops
+	total    atomic.Uint64 // pictures inferred since start
+
+	// owned by the decoding goroutine
+	pace      pace
+	lastShown time.Time
+
+	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
+
+	seq atomic.Uint64 // of the last decoded picture, across sessions
+
+	mu      sync.Mutex
+	decoder *decode.Decoder   // guarded by mu; of the newest session, nil before the first
+	lost    map[string]uint64 // guarded by mu; drops of the decoders before that one
+}
+
+// newCamera lists the stages in the order in which a frame walks through them.
+func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
+	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now()), lost: map[string]uint64{}}
+	c.ages = newAges()
+	c.raw = newFeed(id, false, p.codecs, c.logger)
+	c.annotated = newFeed(id, true, p.codecs, c.logger)
+	if p.engine != nil && cfg.Detect.Enabled {
+		t, err := thresholds(p.engine.Info().Labels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
+		if err != nil {
+			return nil, fmt.Errorf("camera %s: %w", id, err)
+		}
+		c.thresholds = t
+		c.tracker = track.New(track.Options{})
+		c.pace = newPace(cfg.Detect.FPS)
+	}
+	if !cfg.Enabled {
+		c.disabled = "disabled in the configuration"
+		return c, nil
+	}
+	sup, err := capture.NewSupervisor(capture.Options{
+		Camera:            id,
+		Open:              c.opener(),
+		NewDecoder:        c.newDecoder,
+		Emit:              c.emit,
+		ConnectTimeout:    cfg.ConnectTimeout,
+		FirstFrameTimeout: cfg.FirstFrameTimeout,
+		StallTimeout:      cfg.StallTimeout,
+		Logger:            c.logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("camera %s: %w", id, err)
+	}
+	c.supervisor = sup
+	if c.tracker != nil {
+		c.lane = p.sched.add(c)
+	}
+	return c, nil
+}
+
+// run captures until ctx ends, then takes the camera's stages down from the
+// first to the last.
+func (c *camera) run(ctx context.Context) {
+	defer func() {
+		if c.lane != nil {
+			c.p.sched.remove(c.lane)
+		}
+		c.raw.close()
+		c.annotated.close()
+	}()
+	if c.supervisor == nil {
+		<-ctx.Done()
+		return
+	}
+	if err := c.supervisor.Run(ctx); err != nil && ctx.Err() == nil {
+		c.logger.Error("capture ended", "err", err)
+		<-ctx.Done()
+	}
+}
+
+// emit takes a decoded picture from the camera's decoder to viewers and
+// inference. It consumes f.
+func (c *camera) emit(f *framepool.Frame) {
+	received := f.Meta().Received
+	due := c.lane != nil && c.pace.due(received)
+	c.show(f, due, received)
+	if !due {
+		f.Release()
+		return
+	}
+	if c.p.sched.offer(c.lane, f) {
+		c.drops.add(dropBusy)
+	}
+}
+
+// show offers a picture that just came to those who watch. It borrows f.
+func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
+	if !due && received.Sub(c.lastShown) < viewerInterval {
+		return
+	}
+	c.lastShown = received
+	c.raw.offer(picture{frame: f})
+	if c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence {
+		c.annotated.offer(picture{frame: f})
+	}
+}
+
+// report publishes the tracked objects of a frame. It borrows f. What nobody
+// watches is not put into words.
+func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
+	m := f.Meta()
+	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
+	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
+	var objects []event.Object
+	if drawn || watched {
+		objects = c.objects(tracked)
+	}
+	published := c.p.now()
+	if watched {
+		c.p.broker.Publish(&event.Detection{
+			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
+			Width: m.Width, Height: m.Height, Objects: objects,
+		})
+	}
+	if drawn {
+		c.annotated.offer(picture{frame: f, objects: objects})
+	}
+	c.ages.observe(m, at, published)
+	c.inferred.add(published)
+	c.total.Add(1)
+}
+
+func (c *camera) objects(tracked []track.Object) []event.Object {
+	out := make([]event.Object, 0, len(tracked))
+	for _, o := range tracked {
+		out = append(out, event.Object{
+			Track: o.ID, Label: c.p.engineLabels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
+		})
+	}
+	return out
+}
+
+func (c *camera) opener() func(attempt int) (capture.Source, error) {
+	memory := &rtsp.TransportMemory{}
+	return func(int) (capture.Source, error) {
+		return rtsp.New(rtsp.Options{
+			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
+			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
+			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
+		})
+	}
+}
+
+// newDecoder makes the decoder of a session; the one before is closed by then.
+func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
+	d, err := decode.New(decode.Options{
+		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
+		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
+		Logger: c.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.decoder != nil {
+		for reason, n := range c.decoder.Stats().Dropped {
+			c.lost[reason] += n
+		}
+	}
+	c.decoder = d
+	return d, nil
+}

@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+func TestHealthRecoversAfterGoodAnswers(t *testing.T) {
+	h := newHealth(slog.New(slog.DiscardHandler), time.Now)
+	h.good()
+	if reason, bads := h.state(); reason != "" || bads != 0 {
+		t.Fatalf("a fresh model is unhealthy: %q, %d", reason, bads)
+	}
+	h.bad(errors.New("output scores holds NaN"))
+	for range goodRuns - 1 {
+		h.good()
+	}
+	if reason, _ := h.state(); reason != "output scores holds NaN" {
+		t.Errorf("reason %q after %d good answers, want the bad one's", reason, goodRuns-1)
+	}
+	h.bad(errors.New("again"))
+	for range goodRuns {
+		h.good()
+	}
+	if reason, bads := h.state(); reason != "" || bads != 2 {
+		t.Errorf("reason %q and %d bad answers, want none and 2", reason, bads)
+	}
+}
+
+func TestPulse(t *testing.T) {
+	start := time.Now()
+	p := &pulse{base: start}
+	if p.stuck(start.Add(time.Hour), time.Second) {
+		t.Error("an idle worker counts as stuck")
+	}
+	p.busy(start.Add(time.Minute))
+	if p.stuck(start.Add(time.Minute+time.Second), time.Second) {
+		t.Error("stuck at the limit already")
+	}
+	if !p.stuck(start.Add(time.Minute+2*time.Second), time.Second) {
+		t.Error("not stuck beyond the limit")
+	}
+	p.idle()
+	if p.stuck(start.Add(time.Hour), time.Second) {
+		t.Error("stuck although the batch has ended")
+	}
+}

@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"sync"
+
+	"edgecam/framepool"
+	"edgecam/internal/event"
+)
+
+// picture is a frame on its way to viewers, with the objects found in it where
+// the frame was inferred.
+type picture struct {
+	frame   *framepool.Frame
+	objects []event.Object
+}
+
+// pictureBox holds the newest picture that waits to be drawn. It is a mailbox
+// like framepool.Mailbox, for a frame together with its objects.
+type pictureBox struct {
+	ready chan struct{} // cap 1
+
+	mu     sync.Mutex
+	latest picture
+	full   bool
+	closed bool
+}
+
+func newPictureBox() *pictureBox { return &pictureBox{ready: make(chan struct{}, 1)} }
+
+// put consumes the picture's frame; what it replaces is released.
+func (b *pictureBox) put(p picture) {
+	b.mu.Lock()
+	old, drop := b.latest, b.full
+	if b.closed {
+		old, drop = p, true
+	} else {
+		b.latest, b.full = p, true
+	}
+	b.mu.Unlock()
+	if drop {
+		old.frame.Release()
+	}
+	select {
+	case b.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take gives the newest picture to the caller, who releases its frame.
+func (b *pictureBox) take() (picture, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.full {
+		return picture{}, false
+	}
+	p := b.latest
+	b.latest, b.full = picture{}, false
+	return p, true
+}
+
+// close releases what waits; later puts release at once.
+func (b *pictureBox) close() {
+	b.mu.Lock()
+	old, drop := b.latest, b.full
+	b.latest, b.full, b.closed = picture{}, false, true
+	b.mu.Unlock()
+	if drop {
+		old.frame.Release()
+	}
+}

@@ -1,0 +1,285 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"edgecam/framepool"
+	"edgecam/infer"
+	"edgecam/internal/config"
+	"edgecam/internal/event"
+	"edgecam/platform/avcodec"
+	"edgecam/web"
+)
+
+// stuckAfter is how long a batch may take before the pipeline no longer counts
+// as alive; the slowest model on the slowest box takes well under it.
+const stuckAfter = 30 * time.Second
+
+// Options are the parts that a pipeline is built from.
+type Options struct {
+	Config *config.Config
+	// Bad names cameras that the configuration has and that cannot be used,
+	// with the reason: they are shown so that nobody looks for them in vain.
+	Bad map[string]string
+	// Engine is the loaded model; nil runs the cameras without inference, for
+	// the reason in EngineProblem.
+	Engine        infer.Engine
+	EngineProblem string
+	Budget        *framepool.Budget
+	Codecs        *avcodec.Library
+	System        web.System // what does not change while the pipeline runs
+	Version       string
+	Logger        *slog.Logger
+}
+
+// Pipeline runs all cameras of one box. Build it with New, then Run it once.
+type Pipeline struct {
+	cfg           *config.Config // of the start: what a reload does not change
+	engine        infer.Engine
+	engineLabels  []string
+	engineProblem string
+	engineStats   *engineStats
+	budget        *framepool.Budget
+	codecs        *avcodec.Library
+	system        web.System
+	version       string
+	logger        *slog.Logger
+	now           func() time.Time
+	start         time.Time // monotonic zero of the pipeline's own clocks
+	startedAt     time.Time // the same moment on the wall clock
+
+	sched  *scheduler
+	health *health
+	broker *event.Broker
+
+	workers []*worker
+
+	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
+	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
+
+	mu      sync.Mutex
+	current *config.Config // cfg with the cameras of the last reload
+	cameras map[string]*running
+	ctx     context.Context // of Run; nil before
+	closed  bool
+}
+
+// running is a camera with its goroutine.
+type running struct {
+	cam    *camera
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// New builds a pipeline with every camera of the config. Nothing runs before Run.
+func New(o Options) (*Pipeline, error) {
+	now := time.Now
+	p := &Pipeline{
+		cfg: o.Config, current: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
+		engineStats: newEngineStats(), budget: o.Budget, codecs: o.Codecs,
+		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
+		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
+		cameras: map[string]*running{},
+	}
+	p.startedAt = p.start.UTC()
+	if p.engine != nil {
+		p.engineLabels = p.engine.Info().Labels
+	}
+	built, err := p.build(o.Config, sortedIDs(o.Config.Cameras))
+	if err != nil {
+		return nil, err
+	}
+	for id, cam := range built {
+		p.cameras[id] = &running{cam: cam}
+	}
+	for id, why := range o.Bad {
+		cam, err := p.newCamera(id, config.Camera{})
+		if err != nil {
+			return nil, err
+		}
+		cam.disabled = "left out, its settings are wrong: " + why
+		p.cameras[id] = &running{cam: cam}
+		p.bad = append(p.bad, id)
+	}
+	for range p.workerCount() {
+		p.workers = append(p.workers, p.newWorker())
+	}
+	return p, nil
+}
+
+// Run runs until ctx ends. When it returns every session has been torn down,
+// every goroutine has ended and every frame is back in its pool.
+func (p *Pipeline) Run(ctx context.Context) error {
+	workers, wctx := errgroup.WithContext(context.WithoutCancel(ctx))
+	for _, w := range p.workers {
+		workers.Go(func() error { return w.run(wctx) })
+	}
+	p.mu.Lock()
+	p.ctx = ctx
+	for _, r := range p.cameras {
+		p.startLocked(r)
+	}
+	p.mu.Unlock()
+
+	<-ctx.Done()
+	// Upstream first: no camera gives frames any more, then the workers end.
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	for _, r := range p.cameras {
+		<-r.done
+	}
+	p.sched.stop()
+	p.broker.Close()
+	return workers.Wait()
+}
+
+func (p *Pipeline) startLocked(r *running) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	r.cancel, r.done = cancel, make(chan struct{})
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		r.cam.run(ctx)
+	}()
+}
+
+// Reload puts the cameras of cfg in place of those that run: a camera whose
+// settings are the same goes on untouched, a changed one is stopped and built
+// anew. Nothing changes when it returns an error. Settings outside of cameras
+// take a restart: Changes says which differ.
+func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	p.mu.Lock()
+	old, up := p.current, p.ctx != nil && !p.closed
+	p.mu.Unlock()
+	if !up {
+		return config.Changes{}, errors.New("reload: the pipeline is not running")
+	}
+	diff := config.Diff(old, cfg)
+	fresh, err := p.build(cfg, slices.Concat(diff.Added, diff.Changed))
+	if err != nil {
+		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
+	}
+	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
+	p.bad = nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, cam := range fresh {
+		p.cameras[id] = &running{cam: cam}
+		p.startLocked(p.cameras[id])
+	}
+	next := *old
+	next.Cameras = cfg.Cameras
+	p.current = &next
+	return diff, nil
+}
+
+// build makes the cameras named by ids, all or none.
+func (p *Pipeline) build(cfg *config.Config, ids []string) (map[string]*camera, error) {
+	built := map[string]*camera{}
+	var problems []error
+	for _, id := range ids {
+		cam, err := p.newCamera(id, cfg.Cameras[id])
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		built[id] = cam
+	}
+	if err := errors.Join(problems...); err != nil {
+		for _, cam := range built {
+			p.discard(cam)
+		}
+		return nil, err
+	}
+	return built, nil
+}
+
+// stop ends the cameras named by ids, all at once, and takes them out.
+func (p *Pipeline) stop(ids []string) {
+	p.mu.Lock()
+	var ending []*running
+	for _, id := range ids {
+		r := p.cameras[id]
+		r.cancel()
+		ending = append(ending, r)
+		delete(p.cameras, id)
+	}
+	p.mu.Unlock()
+	for _, r := range ending {
+		<-r.done
+	}
+}
+
+// discard gives back what newCamera took for a camera that never ran.
+func (p *Pipeline) discard(c *camera) {
+	if c.lane != nil {
+		p.sched.remove(c.lane)
+	}
+}
+
+// Alive says whether the workers move. It feeds the service watchdog: a GPU
+// call or a library that hangs for good makes it false, a box without cameras
+// does not.
+func (p *Pipeline) Alive() bool {
+	now := p.now()
+	for _, w := range p.workers {
+		if w.pulse.stuck(now, stuckAfter) {
+			return false
+		}
+	}
+	return true
+}
+
+// workerCount is how many frames are worked on at once.
+func (p *Pipeline) workerCount() int {
+	if p.engine == nil {
+		return 0
+	}
+	return max(1, p.engine.Info().Threads)
+}
+
+// camera gives the camera with an id.
+func (p *Pipeline) camera(id string) (*camera, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.cameras[id]
+	if !ok {
+		return nil, false
+	}
+	return r.cam, true
+}
+
+// sorted gives all cameras in the order of their ids.
+func (p *Pipeline) sorted() []*camera {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]*camera, 0, len(p.cameras))
+	for _, r := range p.cameras {
+		out = append(out, r.cam)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
+	return out
+}
+
+func sortedIDs(m map[string]config.Camera) []string {
+	ids := make([]string, 0, len(m))
+	for id := range m {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	return ids
+}

@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"edgecam/framepool"
+)
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Now()} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func testFrame(camera string, seq uint64) *framepool.Frame {
+	m := framepool.Meta{Camera: camera, Seq: seq, Format: framepool.Gray8, Width: 2, Height: 2, Stride: [3]int{2}}
+	return framepool.NewHeapFrame(m, [][]byte{make([]byte, 4)})
+}
+
+func TestSchedulerServesTheLongestWaiting(t *testing.T) {
+	c := newClock()
+	s := newScheduler(c.now)
+	a, b := s.add(&camera{id: "a"}), s.add(&camera{id: "b"})
+	s.offer(a, testFrame("a", 1))
+	c.advance(time.Millisecond)
+	s.offer(b, testFrame("b", 1))
+	c.advance(time.Millisecond)
+	// A newer frame takes the old one's place but not its turn.
+	if !s.offer(a, testFrame("a", 2)) {
+		t.Error("the second frame of a replaced nothing")
+	}
+	jobs := make([]job, 1)
+	for _, want := range []string{"a 2", "b 1"} {
+		if n := s.take(jobs); n != 1 {
+			t.Fatalf("took %d jobs, want 1", n)
+		}
+		m := jobs[0].frame.Meta()
+		if got := fmt.Sprint(m.Camera, " ", m.Seq); got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+		jobs[0].frame.Release()
+		s.done(jobs[0].lane)
+	}
+	s.remove(a)
+	s.remove(b)
+}
+
+func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
+	c := newClock()
+	s := newScheduler(c.now)
+	a, b := s.add(&camera{id: "a"}), s.add(&camera{id: "b"})
+	s.offer(a, testFrame("a", 1))
+	jobs := make([]job, 4)
+	if n := s.take(jobs); n != 1 {
+		t.Fatalf("took %d jobs, want 1", n)
+	}
+	first := jobs[0]
+	s.offer(a, testFrame("a", 2))
+	s.offer(b, testFrame("b", 1))
+	if n := s.take(jobs); n != 1 || jobs[0].lane != b {
+		t.Fatalf("took %d jobs, want b alone: a has one in flight", n)
+	}
+	jobs[0].frame.Release()
+	first.frame.Release()
+	s.done(first.lane)
+	if n := s.take(jobs); n != 1 || jobs[0].frame.Meta().Seq != 2 {
+		t.Fatalf("took %d jobs, want the second frame of a", n)
+	}
+	jobs[0].frame.Release()
+	s.remove(a)
+	s.remove(b)
+}
+
+func TestSchedulerGivesFramesOfARemovedCameraBack(t *testing.T) {
+	s := newScheduler(time.Now)
+	a := s.add(&camera{id: "a"})
+	s.offer(a, testFrame("a", 1))
+	s.remove(a)
+	s.offer(a, testFrame("a", 2)) // a decoder's last picture may come late
+	s.stop()
+	if n := s.take(make([]job, 1)); n != 0 {
+		t.Errorf("took %d jobs of a stopped scheduler", n)
+	}
+}
+
+// Whatever the order of offers, takes and removals: every frame is released
+// once, a camera is never served twice at once, and its frames come in order.
+func TestSchedulerUnderLoad(t *testing.T) {
+	s := newScheduler(time.Now)
+	const cameras, frames, workers = 6, 400, 3
+	type watch struct {
+		mu   sync.Mutex
+		busy bool
+		last uint64
+	}
+	watches := map[*lane]*watch{}
+	var lanes []*lane
+	for i := range cameras {
+		l := s.add(&camera{id: fmt.Sprint(i)})
+		lanes = append(lanes, l)
+		watches[l] = &watch{}
+	}
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			jobs := make([]job, 2)
+			for n := s.take(jobs); n > 0; n = s.take(jobs) {
+				for _, j := range jobs[:n] {
+					w := watches[j.lane]
+					w.mu.Lock()
+					seq := j.frame.Meta().Seq
+					if w.busy || seq <= w.last {
+						t.Errorf("frame %d of camera %s: busy %v, last %d", seq, j.lane.cam.id, w.busy, w.last)
+					}
+					w.busy, w.last = true, seq
+					w.mu.Unlock()
+					j.frame.Release()
+					w.mu.Lock()
+					w.busy = false
+					w.mu.Unlock()
+					s.done(j.lane)
+				}
+			}
+		})
+	}
+	var offering sync.WaitGroup
+	for i, l := range lanes {
+		offering.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 7))
+			removeAt := uint64(frames)
+			if i%2 == 0 {
+				removeAt = uint64(r.IntN(frames))
+			}
+			for seq := uint64(1); seq <= frames; seq++ {
+				if seq == removeAt {
+					s.remove(l)
+				}
+				s.offer(l, testFrame(l.cam.id, seq))
+			}
+			s.remove(l)
+		})
+	}
+	offering.Wait()
+	s.stop()
+	working.Wait()
+}

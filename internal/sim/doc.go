@@ -1,0 +1,13 @@
+// Package sim plays clips as RTSP cameras: for `edgecam demo`, `edgecam sim`
+// and the tests of everything that talks to a camera.
+//
+// A Server is a gortsplib server with a stream for each camera, at /cam1,
+// /cam2 and so on. A camera loops its clip in real time, starts at its own
+// place in it, and keeps RTP timestamps and sequence numbers continuous over
+// the loop's end, as a real one would. It plays only while somebody watches.
+// Faults (see ParseFault) make the cameras misbehave in the ways that cameras
+// in the field do.
+//
+// The built-in clip is the first 20 s of PETS 2009 S2.L1, view 1 (University
+// of Reading), as distributed with OpenCV.
+package sim

@@ -1,0 +1,251 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/bluenviron/gortsplib/v4"
+	"github.com/bluenviron/gortsplib/v4/pkg/auth"
+)
+
+// Camera is one simulated camera.
+type Camera struct {
+	Path     string // "" = cam1, cam2, …
+	Clip     string // MP4 file; "" = the built-in clip
+	User     string // "" = no login is asked for
+	Password string
+}
+
+// Options says what a Server plays.
+type Options struct {
+	Listen  string   // host:port. It defaults to 127.0.0.1:0, any free port.
+	Cameras []Camera // It defaults to one camera with the built-in clip.
+	Fault   string   // of all cameras, see ParseFault
+	Auth    string   // "basic", "digest" or "sha256" (digest with SHA-256); "" = basic and digest
+	Logger  *slog.Logger
+}
+
+// Server is a set of simulated cameras.
+type Server struct {
+	log     *slog.Logger
+	fault   Fault
+	methods []auth.VerifyMethod
+	cameras []*camera
+	addr    net.Addr
+
+	mu       sync.Mutex
+	listener net.Listener // until Run takes it, or Close
+}
+
+// New reads the clips and opens the port, so that a port in use is an error
+// here. Close or Run gives it back.
+func New(o Options) (*Server, error) {
+	fault, err := ParseFault(o.Fault)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{log: o.Logger, fault: fault}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.methods, err = authMethods(o.Auth); err != nil {
+		return nil, err
+	}
+	if err := s.addCameras(o.Cameras); err != nil {
+		return nil, err
+	}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
+		return nil, fmt.Errorf("start simulated cameras: %w", err)
+	}
+	s.addr = s.listener.Addr()
+	if fault.Refuse {
+		s.Close()
+	}
+	return s, nil
+}
+
+func authMethods(name string) ([]auth.VerifyMethod, error) {
+	switch name {
+	case "":
+		return []auth.VerifyMethod{auth.VerifyMethodBasic, auth.VerifyMethodDigestMD5}, nil
+	case "basic":
+		return []auth.VerifyMethod{auth.VerifyMethodBasic}, nil
+	case "digest":
+		return []auth.VerifyMethod{auth.VerifyMethodDigestMD5}, nil
+	case "sha256":
+		return []auth.VerifyMethod{auth.VerifyMethodDigestSHA256}, nil
+	default:
+		return nil, fmt.Errorf("unknown authentication %q: use basic, digest or sha256", name)
+	}
+}
+
+func (s *Server) addCameras(cameras []Camera) error {
+	if len(cameras) == 0 {
+		cameras = []Camera{{}}
+	}
+	clips := map[string]*ClipData{}
+	paths := map[string]bool{}
+	for i, c := range cameras {
+		if c.Path == "" {
+			c.Path = "cam" + strconv.Itoa(i+1)
+		}
+		if paths[c.Path] {
+			return fmt.Errorf("two simulated cameras have the path %q", c.Path)
+		}
+		paths[c.Path] = true
+		if clips[c.Clip] == nil {
+			clip, err := OpenClip(c.Clip)
+			if err != nil {
+				return err
+			}
+			clips[c.Clip] = clip
+		}
+		cam, err := newCamera(c, clips[c.Clip], s.fault, i, len(cameras), s.log)
+		if err != nil {
+			return err
+		}
+		s.cameras = append(s.cameras, cam)
+	}
+	return nil
+}
+
+// Addr is where the cameras listen, or would if they did not refuse.
+func (s *Server) Addr() net.Addr { return s.addr }
+
+// URL is the address of camera i, from 0 on, without a login.
+func (s *Server) URL(i int) string {
+	host, port, err := net.SplitHostPort(s.addr.String())
+	if err != nil {
+		panic("sim: a listener's address has no port: " + err.Error())
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "rtsp://" + net.JoinHostPort(host, port) + "/" + s.cameras[i].Path
+}
+
+// Close gives the port back if Run has not taken it. It may be called twice.
+func (s *Server) Close() {
+	if l := s.takeListener(); l != nil {
+		_ = l.Close() // nothing was accepted
+	}
+}
+
+func (s *Server) takeListener() net.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.listener
+	s.listener = nil
+	return l
+}
+
+// Run plays until ctx ends; it then returns nil, with nothing left running.
+// It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	if s.fault.Refuse {
+		<-ctx.Done()
+		return nil
+	}
+	listener := s.takeListener()
+	if listener == nil {
+		return errors.New("run simulated cameras: the server is closed")
+	}
+	if s.fault.Silent {
+		return runSilent(ctx, listener)
+	}
+	return s.serve(ctx, listener)
+}
+
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	h := &handler{cameras: map[string]*camera{}}
+	for _, c := range s.cameras {
+		h.cameras["/"+c.Path] = c
+	}
+	server, err := s.start(h, listener)
+	if err != nil {
+		_ = listener.Close() // the first error tells more
+		return fmt.Errorf("run simulated cameras: %w", err)
+	}
+	defer server.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for _, c := range s.cameras {
+		if err := c.open(server); err != nil {
+			return fmt.Errorf("run simulated camera %s: %w", c.Path, err)
+		}
+		defer c.stream.Close()
+		wg.Go(func() { c.run(ctx) })
+	}
+	ended := make(chan error, 1)
+	wg.Go(func() { ended <- server.Wait() })
+	select {
+	case <-ctx.Done():
+		server.Close()
+		return nil
+	case err := <-ended:
+		return fmt.Errorf("run simulated cameras: %w", err)
+	}
+}
+
+// start finds a pair of free UDP ports, even and odd, as RTP wants them.
+func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, error) {
+	host, _, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	const tries = 64
+	for range tries {
+		port := 20000 + 2*rand.IntN(20000)
+		server := &gortsplib.Server{
+			Handler:                  h,
+			RTSPAddress:              listener.Addr().String(),
+			UDPRTPAddress:            net.JoinHostPort(host, strconv.Itoa(port)),
+			UDPRTCPAddress:           net.JoinHostPort(host, strconv.Itoa(port+1)),
+			AuthMethods:              s.methods,
+			DisableRTCPSenderReports: true, // the cameras send their own
+			Listen:                   func(string, string) (net.Listener, error) { return listener, nil },
+		}
+		if err = server.Start(); err == nil {
+			return server, nil
+		}
+	}
+	return nil, err
+}
+
+// runSilent takes connections and never says anything.
+func runSilent(ctx context.Context, listener net.Listener) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept
+	defer stop()
+	for {
+		conn, err := listener.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close() // came at the last moment
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("run simulated cameras: %w", err)
+		}
+		wg.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+			_, _ = io.Copy(io.Discard, conn) // until either side ends it
+			_ = conn.Close()
+		})
+	}
+}

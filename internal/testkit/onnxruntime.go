@@ -1,0 +1,40 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// ONNXRuntime is the path of the ONNX Runtime library that the tests use:
+// $EDGECAM_ONNXRUNTIME, or the one that scripts/fetch-onnxruntime.sh fetched.
+func ONNXRuntime(tb testing.TB) string {
+	tb.Helper()
+	if path := os.Getenv("EDGECAM_ONNXRUNTIME"); path != "" {
+		return path
+	}
+	found, err := filepath.Glob(filepath.Join(Root(tb), ".cache/onnxruntime/*/libonnxruntime.so.1"))
+	if err != nil || len(found) == 0 {
+		tb.Fatal("no ONNX Runtime library in .cache/onnxruntime: run make build, or scripts/fetch-onnxruntime.sh")
+	}
+	return found[len(found)-1]
+}
+
+// Root is the directory of go.mod.
+func Root(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			tb.Fatal("no go.mod above the test's directory")
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,345 @@
+//go:build cgo
+
+package avcodec
+
+// #cgo pkg-config: libavcodec libavutil
+// #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra
+// #cgo LDFLAGS: -lpthread
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime/cgo"
+	"unsafe"
+)
+
+// Library is the loaded libavcodec. The zero value is not usable.
+type Library struct{}
+
+// Open takes over FFmpeg's log and returns the library. libavutil has one log
+// callback for the whole process, which is why this is a call and nobody gets
+// one in passing. Calling it again is harmless.
+func Open() (*Library, error) {
+	C.ec_log_install(C.int(LevelWarning))
+	return &Library{}, nil
+}
+
+// Versions of libavcodec and libavutil.
+func (l *Library) Versions() Versions {
+	var cb, c, ub, u C.uint
+	C.ec_versions(&cb, &c, &ub, &u)
+	return Versions{Codec: dotted(c), CodecBuilt: dotted(cb), Util: dotted(u), UtilBuilt: dotted(ub)}
+}
+
+func dotted(v C.uint) string { return fmt.Sprintf("%d.%d.%d", v>>16, v>>8&0xff, v&0xff) }
+
+// Configuration is the configure line of libavcodec.
+func (l *Library) Configuration() string { return C.GoString(C.ec_configuration()) }
+
+// License of libavcodec as it was built, e.g. "GPL version 2 or later".
+func (l *Library) License() string { return C.GoString(C.ec_license()) }
+
+// Decoders lists the decoders for H.264, H.265 and MJPEG.
+func (l *Library) Decoders() []DecoderInfo {
+	var (
+		state unsafe.Pointer
+		c     C.ec_codec
+		out   []DecoderInfo
+	)
+	for C.ec_codec_next(&state, &c) != 0 {
+		out = append(out, DecoderInfo{
+			Name: C.GoString(c.name), LongName: C.GoString(c.long_name), Codec: C.GoString(c.codec),
+			Hardware: c.hardware != 0, Direct: c.direct != 0,
+		})
+	}
+	return out
+}
+
+// Decoder decodes one stream. See the package comment.
+type Decoder struct {
+	c         *C.ec_decoder // nil once closed
+	handle    cgo.Handle
+	allocate  Allocate
+	refused   error // what allocate said, during a call
+	exhausted int64
+	picture   Picture
+}
+
+// NewDecoder opens a decoder. The error is an *OpenError.
+func (l *Library) NewDecoder(o Options) (*Decoder, error) {
+	if o.Allocate == nil {
+		panic("avcodec: Options.Allocate is nil")
+	}
+	d := &Decoder{allocate: o.Allocate}
+	d.handle = cgo.NewHandle(d)
+	extra := annexB(o.Extradata)
+	co := C.ec_decoder_options{
+		name: C.CString(o.Decoder), threads: C.int(o.Threads), handle: C.uintptr_t(d.handle),
+		extradata: (*C.uint8_t)(C.CBytes(extra)), extradata_size: C.int(len(extra)),
+	}
+	want := C.CString(o.Codec)
+	defer func() {
+		C.free(unsafe.Pointer(want))
+		C.free(unsafe.Pointer(co.name))
+		C.free(unsafe.Pointer(co.extradata))
+	}()
+	if code := C.ec_decoder_open(&d.c, &co, want); code != 0 {
+		d.handle.Delete()
+		return nil, openError(o, int(code))
+	}
+	return d, nil
+}
+
+func openError(o Options, code int) error {
+	switch code {
+	case C.EC_OPEN_UNKNOWN:
+		return &OpenError{Decoder: o.Decoder, Why: "this libavcodec has no such decoder"}
+	case C.EC_OPEN_CODEC:
+		return &OpenError{Decoder: o.Decoder, Why: "it does not decode " + o.Codec}
+	case C.EC_OPEN_DIRECT:
+		return &OpenError{Decoder: o.Decoder, Why: "it cannot decode into memory of ours"}
+	}
+	return &OpenError{Decoder: o.Decoder, Why: "libavcodec refused", Err: codeError(code)}
+}
+
+func codeError(code int) error {
+	var text [128]C.char
+	C.ec_strerror(C.int(code), &text[0], C.int64_t(len(text)))
+	return &Error{Code: code, Text: C.GoString(&text[0])}
+}
+
+// edgecamAllocate is the one call from C into Go. libavcodec asks for the first
+// buffer of a geometry in the middle of decoding a picture; there is no
+// way to suspend it and come back with memory. It runs once a geometry, not
+// once a picture.
+//
+//export edgecamAllocate
+func edgecamAllocate(handle C.uintptr_t, req *C.ec_request, out *C.ec_ring_desc) C.int {
+	d := cgo.Handle(handle).Value().(*Decoder)
+	r := Request{
+		Format: Format(req.format), Width: int(req.width), Height: int(req.height), Size: int(req.size),
+	}
+	for i := range r.Offset {
+		r.Offset[i], r.Stride[i] = int(req.offset[i]), int(req.stride[i])
+	}
+	ring, err := d.allocate(r)
+	if err != nil {
+		d.refused = err
+		return -1
+	}
+	out.id = C.uint64_t(ring.ID)
+	out.words, out.base = C.uintptr_t(ring.Words), C.uintptr_t(ring.Base)
+	out.word_stride, out.slot_stride = C.int64_t(ring.WordStride), C.int64_t(ring.SlotStride)
+	out.slots = C.int(ring.Slots)
+	return 0
+}
+
+// Decode gives u to the decoder and calls fn for every picture that comes out,
+// in display order. It makes one call into C for the unit and one for each
+// picture. The error speaks of this unit: an *Error (it is damaged, and so
+// may be the picture with its PTS), ErrExhausted, a *FormatError, or what Allocate
+// returned; pictures before it have come out all the same.
+func (d *Decoder) Decode(u Unit, fn func(*Picture)) error {
+	if d.c == nil {
+		return fmt.Errorf("decode: %w", ErrClosed)
+	}
+	n, err := d.assemble(u)
+	if err != nil || n == 0 {
+		return err
+	}
+	return d.run(C.int64_t(n), u.PTS, fn)
+}
+
+// Drain calls fn for the pictures that the decoder holds back, and makes it
+// ready for a new start: at the next random access point.
+func (d *Decoder) Drain(fn func(*Picture)) error {
+	if d.c == nil {
+		return fmt.Errorf("drain decoder: %w", ErrClosed)
+	}
+	err := d.run(0, 0, fn)
+	C.ec_decoder_flush(d.c)
+	return err
+}
+
+// Reopen starts the decoder anew, with other parameter sets, on the same ring.
+// Pictures that it holds back are lost: Drain first. It clears what Drain
+// cannot: after a broken slice H.264's decoder keeps coefficients that it adds to
+// the next pictures, key frames too. After an error the decoder is closed.
+func (d *Decoder) Reopen(extradata [][]byte) error {
+	if d.c == nil {
+		return fmt.Errorf("reopen decoder: %w", ErrClosed)
+	}
+	extra := annexB(extradata)
+	if code := C.ec_decoder_reopen(d.c, bytesOf(extra), C.int(len(extra))); code < 0 {
+		d.Close()
+		return fmt.Errorf("reopen decoder: %w", codeError(int(code)))
+	}
+	return nil
+}
+
+// Strict says what becomes of a unit that is not whole: on, it is an error; off,
+// as at the start, the decoder makes the best of it and flags what it can.
+func (d *Decoder) Strict(on bool) {
+	if d.c != nil {
+		C.ec_decoder_strict(d.c, C.int(btoi(on)))
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// assemble writes u into the packet buffer in C and returns its length.
+func (d *Decoder) assemble(u Unit) (int, error) {
+	n := 0
+	for _, p := range u.Parts {
+		if len(p) == 0 {
+			continue
+		}
+		n += len(p)
+		if u.StartCodes {
+			n += len(startCode)
+		}
+	}
+	if int64(n) > int64(d.c.cap) {
+		if code := C.ec_decoder_reserve(d.c, C.int64_t(n)); code < 0 {
+			return 0, fmt.Errorf("reserve %d bytes for an access unit: %w", n, codeError(int(code)))
+		}
+	}
+	join(unsafe.Slice((*byte)(d.c.buf), int(d.c.cap))[:0], u.Parts, u.StartCodes)
+	return n, nil
+}
+
+func (d *Decoder) run(n C.int64_t, pts int64, fn func(*Picture)) error {
+	d.refused = nil
+	got := C.ec_decoder_decode(d.c, n, C.int64_t(pts))
+	first := int(d.c.send_error)
+	// A failed receive has consumed something, so this ends; the bound is for a
+	// decoder that breaks libavcodec's own contract.
+	for range 1 << 10 {
+		if got == 0 {
+			break
+		}
+		if got < 0 && first == 0 {
+			first = int(got)
+		}
+		if got > 0 {
+			d.fill()
+			fn(&d.picture)
+		}
+		got = C.ec_decoder_receive(d.c)
+	}
+	return d.verdict(first)
+}
+
+func (d *Decoder) verdict(code int) error {
+	lost := int64(d.c.exhausted) - d.exhausted
+	d.exhausted += lost
+	switch {
+	case d.c.format_name[0] != 0:
+		return &FormatError{Format: C.GoString(&d.c.format_name[0])}
+	case d.refused != nil:
+		return fmt.Errorf("allocate pictures: %w", d.refused)
+	case lost > 0:
+		return ErrExhausted
+	case code < 0:
+		return codeError(code)
+	}
+	return nil
+}
+
+func (d *Decoder) fill() {
+	c := &d.c.picture
+	p := &d.picture
+	*p = Picture{
+		Ring: uint64(c.ring), Slot: int(c.slot), Gen: uint32(c.gen), Readers: int(c.readers),
+		Format: Format(c.format), Width: int(c.width), Height: int(c.height),
+		FullRange: c.full_range != 0, Matrix: Matrix(c.matrix), PTS: int64(c.pts),
+		Key: c.key != 0, Intra: c.intra != 0, Corrupt: c.corrupt != 0, Damaged: c.error_flags != 0,
+	}
+	for i := range p.Offset {
+		p.Offset[i], p.Stride[i] = int(c.offset[i]), int(c.stride[i])
+	}
+}
+
+// Exhausted counts the pictures that were lost for want of a free slot.
+func (d *Decoder) Exhausted() int64 { return d.exhausted }
+
+// Lines calls fn for every log line about this decoder since the call before.
+func (d *Decoder) Lines(fn func(Line)) {
+	if d.c == nil || d.c.lines == 0 {
+		return
+	}
+	var l C.ec_line
+	for C.ec_decoder_take_line(d.c, &l) != 0 {
+		fn(Line{Level: Level(l.level), Text: C.GoString(&l.text[0]), Repeated: int(l.repeated)})
+	}
+	d.c.lines = 0
+}
+
+// Close gives back all that the decoder holds. Slots that others have
+// references to are not touched. It may be called twice.
+func (d *Decoder) Close() {
+	if d.c == nil {
+		return
+	}
+	C.ec_decoder_close(d.c)
+	d.c = nil
+	d.handle.Delete()
+}
+
+// JPEGEncoder turns pictures of one size into JPEG files.
+type JPEGEncoder struct {
+	c             *C.ec_encoder // nil once closed
+	width, height int
+	qscale        int
+}
+
+// NewJPEGEncoder makes an encoder for pictures of width × height samples.
+// Quality goes from 1 (smallest files) to 100.
+func (l *Library) NewJPEGEncoder(width, height, quality int) (*JPEGEncoder, error) {
+	if width < 1 || height < 1 || width > maxJPEG || height > maxJPEG {
+		return nil, fmt.Errorf("open jpeg encoder %dx%d: size must be 1 to %d", width, height, maxJPEG)
+	}
+	e := &JPEGEncoder{width: width, height: height, qscale: qscale(quality)}
+	if code := C.ec_encoder_open(&e.c, C.int(width), C.int(height), C.int(e.qscale)); code < 0 {
+		return nil, fmt.Errorf("open jpeg encoder %dx%d: %w", width, height, codeError(int(code)))
+	}
+	return e, nil
+}
+
+// Encode appends the JPEG file of an I420 picture in full range, BT.601, to dst.
+// Strides are bytes. The planes are borrowed until it returns.
+func (e *JPEGEncoder) Encode(dst, y, cb, cr []byte, strides [3]int) ([]byte, error) {
+	if e.c == nil {
+		return dst, fmt.Errorf("encode jpeg: %w", ErrClosed)
+	}
+	if err := checkPlanes(e.width, e.height, [3][]byte{y, cb, cr}, strides); err != nil {
+		return dst, fmt.Errorf("encode jpeg: %w", err)
+	}
+	var (
+		data *C.uint8_t
+		size C.int64_t
+	)
+	code := C.ec_encoder_encode(e.c, bytesOf(y), bytesOf(cb), bytesOf(cr),
+		C.int64_t(strides[0]), C.int64_t(strides[1]), C.int64_t(strides[2]), C.int(e.qscale), &data, &size)
+	if code < 0 {
+		return dst, fmt.Errorf("encode jpeg: %w", codeError(int(code)))
+	}
+	return append(dst, unsafe.Slice((*byte)(data), int(size))...), nil
+}
+
+func bytesOf(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(b)) }
+
+// Close frees the encoder. It may be called twice.
+func (e *JPEGEncoder) Close() {
+	if e.c != nil {
+		C.ec_encoder_close(e.c)
+		e.c = nil
+	}
+}

@@ -1,0 +1,52 @@
+package avcodec
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrExhausted says that a picture was lost because every slot of the ring was
+// in use.
+var ErrExhausted = errors.New("no free slot in the ring")
+
+// ErrClosed says that the decoder or encoder was closed before the call.
+var ErrClosed = errors.New("closed")
+
+// Error is what a function of libavcodec returned.
+type Error struct {
+	Code int    // AVERROR, negative
+	Text string // av_strerror
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// FormatError says that the stream's pixel format is none that this package
+// hands on.
+type FormatError struct {
+	Format string // FFmpeg's name
+}
+
+func (e *FormatError) Error() string { return "pixel format " + e.Format + " is not supported" }
+
+// OpenError says why a decoder could not be opened.
+type OpenError struct {
+	Decoder string
+	Why     string
+	Err     error // of libavcodec, nil if it was not asked
+}
+
+func (e *OpenError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("open decoder %s: %s: %v", e.Decoder, e.Why, e.Err)
+	}
+	return fmt.Sprintf("open decoder %s: %s", e.Decoder, e.Why)
+}
+
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// UnavailableError says that the program has no libavcodec.
+type UnavailableError struct {
+	Hint string
+}
+
+func (e *UnavailableError) Error() string { return "libavcodec is not available" }

@@ -1,0 +1,70 @@
+package cuda
+
+import (
+	"sync"
+
+	"edgecam/platform"
+)
+
+// Options for New.
+type Options struct {
+	// Library is the file or name to open. It defaults to the names and places
+	// where drivers put libcuda.
+	Library string
+}
+
+// Driver is NVIDIA's driver library. Open it with Init.
+type Driver struct {
+	candidates []string
+
+	mu    sync.Mutex
+	tried bool
+	err   error // of the first Init, for good
+	api   *api  // nil until Init succeeded
+	path  string
+}
+
+var _ platform.Driver = (*Driver)(nil)
+
+// New makes a Driver; it opens nothing.
+func New(o Options) *Driver {
+	if o.Library != "" {
+		return &Driver{candidates: []string{o.Library}}
+	}
+	return &Driver{candidates: []string{
+		"libcuda.so.1",
+		"/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1", // JetPack 6 and 7
+		"/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1",  // JetPack 5
+		"/usr/lib/wsl/lib/libcuda.so.1",                  // Windows Subsystem for Linux
+	}}
+}
+
+// Init opens the library and calls cuInit. Its first answer is kept: the driver
+// cannot be initialised again in a process.
+func (d *Driver) Init() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.tried {
+		d.tried = true
+		d.err = d.initLocked()
+	}
+	return d.err
+}
+
+// Path is the file that was opened, with the version in its name where the
+// system keeps it so; "" = none.
+func (d *Driver) Path() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.path
+}
+
+// opened gives the functions, or the reason why there are none.
+func (d *Driver) opened() (*api, error) {
+	if err := d.Init(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.api, nil
+}

@@ -1,0 +1,62 @@
+package onnxruntime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Find opens the first library among Candidates(explicit) that can be used.
+// The second result says, one line each, which files were there and could not
+// be used. Without any the error is an *UnavailableError: of the file that was
+// named, or of the first that was there, or with the places that were searched.
+func Find(explicit string) (*Library, []string, error) {
+	paths := Candidates(explicit)
+	var first error
+	var skipped []string
+	for _, path := range paths {
+		if len(paths) > 1 {
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+		}
+		library, err := Open(path)
+		if err == nil {
+			return library, skipped, nil
+		}
+		if first == nil {
+			first = err
+		}
+		skipped = append(skipped, err.Error())
+	}
+	if first != nil {
+		return nil, skipped, first
+	}
+	return nil, nil, &UnavailableError{
+		Err:  fmt.Errorf("no libonnxruntime.so in %s", strings.Join(directories(paths), ", ")),
+		Hint: hintInstall,
+	}
+}
+
+const hintInstall = "run scripts/fetch-onnxruntime.sh, or name the library's path in inference.library or " + EnvPath
+
+func directories(paths []string) []string {
+	var dirs []string
+	for _, p := range paths {
+		dir := p[:max(strings.LastIndexByte(p, '/'), 0)]
+		if len(dirs) == 0 || dirs[len(dirs)-1] != dir {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// triplet is Debian's name of the architecture's library directory.
+func triplet() string {
+	if runtime.GOARCH == "arm64" {
+		return "aarch64-linux-gnu"
+	}
+	return "x86_64-linux-gnu"
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Runs every check, goes on after a failure, and ends with one line that tells
+# how it went. `make test` calls it once everything is set up and built.
+set -u
+cd "$(dirname "$0")/.."
+started=$SECONDS
+passed=0
+failed=()
+
+check() { # TITLE COMMAND…: output as it comes
+  local title=$1 at=$SECONDS
+  shift
+  printf '==> %s\n' "$title"
+  if "$@"; then
+    passed=$((passed + 1))
+    printf '    ok (%d s)\n' $((SECONDS - at))
+  else
+    failed+=("$title")
+    printf '    FAILED: %s (%d s)\n' "$title" $((SECONDS - at))
+  fi
+}
+
+formatted() {
+  local bad
+  bad=$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l) || return 1
+  [ -z "$bad" ] || { echo "    gofmt would change: $bad"; return 1; }
+}
+
+# Packages that hold tests which the race detector would falsify (allocation
+# and speed ceilings are tagged !race) run a second time without it.
+unraced_packages() {
+  git grep -lE --untracked '^//go:build .*!race' -- '*_test.go' | xargs -r -n 1 dirname | sort -u | sed 's|^|./|'
+}
+unraced() {
+  local packages
+  packages=$(unraced_packages)
+  [ -n "$packages" ] || return 0
+  # shellcheck disable=SC2086 # one word per package is wanted
+  go test -timeout 10m $packages
+}
+
+has_script() { node -e 'process.exit(require("./web/ui/package.json").scripts?.[process.argv[1]] ? 0 : 1)' "$1"; }
+
+trap 'echo "test: interrupted"; exit 130' INT TERM
+
+check "gofmt" formatted
+check "go vet" go vet ./...
+check "go vet without cgo" env CGO_ENABLED=0 go vet ./...
+check "go build for arm64 (Jetson) without cgo" env GOARCH=arm64 CGO_ENABLED=0 go build ./...
+check "go test with the race detector" go test -race -tags framedebug -timeout 14m ./...
+check "go test of allocation and speed ceilings" unraced
+for script in test e2e; do
+  has_script $script && check "dashboard: npm run $script" npm --prefix web/ui run --silent $script
+done
+
+total=$((passed + ${#failed[@]}))
+if [ ${#failed[@]} = 0 ]; then
+  printf 'test: all %d checks passed in %d s\n' $total $((SECONDS - started))
+else
+  printf 'test: %d of %d checks FAILED in %d s:' ${#failed[@]} $total $((SECONDS - started))
+  printf ' [%s]' "${failed[@]}"
+  echo
+  exit 1
+fi

@@ -1,0 +1,152 @@
+// The dashboard's own picture of the HTTP API: decode.ts makes these values out
+// of JSON, so that everything behind it can rely on them.
+
+export const cameraStates = [
+  'connecting',
+  'live',
+  'stalled',
+  'backoff',
+  'auth_failed',
+  'unsupported',
+  'disabled',
+] as const;
+
+export type CameraState = (typeof cameraStates)[number];
+
+/** Milliseconds. */
+export interface Quantiles {
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+/** The age of a frame as it leaves a stage; null where nothing passed lately. */
+export interface StageAge {
+  stage: string;
+  age: Quantiles | null;
+}
+
+export interface Pool {
+  slots: number;
+  inUse: number;
+  highWater: number;
+  exhausted: number;
+  bytes: number;
+  pinned: boolean;
+  hugePages: boolean;
+}
+
+export interface Drop {
+  reason: string;
+  count: number;
+}
+
+export interface Camera {
+  id: string;
+  name: string;
+  state: CameraState;
+  reason: string;
+  /** Milliseconds since 1970 by the server's clock; null when unknown. */
+  since: number | null;
+  retryAt: number | null;
+  attempts: number;
+  codec: string;
+  width: number;
+  height: number;
+  pixelFormat: string;
+  fps: number;
+  /** False where the configuration turns detection off. */
+  detecting: boolean;
+  inferredFps: number;
+  frames: number;
+  inferred: number;
+  decoder: string;
+  memory: string;
+  transport: string;
+  track: string;
+  /** The most frequent first. */
+  dropped: Drop[];
+  /** Null while nothing was published lately. */
+  age: Quantiles | null;
+  stages: StageAge[];
+  pool: Pool | null;
+}
+
+export interface Platform {
+  kind: string;
+  why: string;
+  gpu: string;
+  driver: string;
+  cuda: string;
+  cpu: string;
+  cores: number;
+  os: string;
+  arch: string;
+  notes: string[];
+}
+
+export interface Memory {
+  strategy: string;
+  pinnedBytes: number;
+  poolBytes: number;
+  /** 0 = no limit. */
+  limitBytes: number;
+  limitWhy: string;
+  slots: number;
+  inUse: number;
+  highWater: number;
+  hugePages: boolean;
+  notes: string[];
+}
+
+export interface Inference {
+  model: string;
+  provider: string;
+  precision: string;
+  library: string;
+  libraryVersion: string;
+  batch: number;
+  batchMean: number;
+  threads: number;
+  inputWidth: number;
+  inputHeight: number;
+  scoreThreshold: number;
+  probeMs: number;
+  fps: number;
+  run: Quantiles | null;
+  notes: string[];
+}
+
+export interface System {
+  version: string;
+  startedAt: number | null;
+  ready: boolean;
+  /** Why not ready. */
+  reason: string;
+  /** There is a session to end. */
+  login: boolean;
+  platform: Platform;
+  memory: Memory;
+  inference: Inference;
+}
+
+/** x1, y1, x2, y2 in fractions of the picture. */
+export type Box = readonly [number, number, number, number];
+
+export interface DetectedObject {
+  track: number;
+  label: string;
+  score: number;
+  box: Box;
+}
+
+export interface Detection {
+  camera: string;
+  seq: number;
+  /** Milliseconds since 1970 by the server's clock. */
+  capturedAt: number;
+  ageMs: number;
+  width: number;
+  height: number;
+  objects: DetectedObject[];
+}

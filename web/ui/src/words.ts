@@ -1,0 +1,116 @@
+// Words for what the API says in short names. A name that is not known here is
+// shown as it came, with its underscores opened up.
+
+import type { Camera, CameraState } from './api/types';
+
+/** Unknown: what the page knows is from before the connection was lost. */
+export type ShownState = CameraState | 'unknown';
+
+const states: Record<ShownState, string> = {
+  connecting: 'Connecting',
+  live: 'Live',
+  stalled: 'Stalled',
+  backoff: 'Retrying',
+  auth_failed: 'Wrong password',
+  unsupported: 'Unsupported',
+  disabled: 'Off',
+  unknown: 'Unknown',
+};
+
+export function stateWord(state: ShownState): string {
+  return states[state];
+}
+
+const advice: Record<CameraState, string> = {
+  connecting: 'This takes a few seconds.',
+  live: '',
+  stalled: 'The camera answers but sends no pictures. edgecam opens a new session by itself.',
+  backoff: 'Check the camera’s power, network and address. edgecam keeps trying.',
+  auth_failed: 'Set the right username and password for this camera in the configuration.',
+  unsupported: 'Choose another codec or pixel format in the camera’s own settings, or another stream.',
+  disabled: 'Remove “enabled: false” from this camera in the configuration to switch it on.',
+};
+
+/** What to do about a camera that is not live. */
+export function stateAdvice(state: CameraState): string {
+  return advice[state];
+}
+
+// Completes "112 skipped: …".
+const dropReasons: Record<string, string> = {
+  replaced: 'a newer one was ready',
+  superseded: 'a newer one was ready',
+  stale: 'too old to be of use',
+  rate: 'above the chosen rate',
+  rate_limit: 'above the chosen rate',
+  pool_exhausted: 'no free slot in the frame pool',
+  no_key_frame: 'waited for a key frame',
+  decode_overflow: 'decoder was behind',
+  decode_error: 'damaged',
+  packet_loss: 'packets were lost',
+  infer_error: 'analysis failed',
+  inference_error: 'analysis failed',
+  engine_busy: 'analysis was behind',
+  shutdown: 'edgecam was stopping',
+};
+
+export function dropWords(reason: string): string {
+  return dropReasons[reason] ?? plain(reason);
+}
+
+const memoryKinds: Record<string, string> = {
+  shared: 'shared DRAM, read in place',
+  mapped: 'pinned, read in place over the bus',
+  staged: 'pinned, copied ahead by the GPU',
+  device: 'GPU memory',
+  heap: 'main memory',
+  pinned: 'pinned main memory',
+};
+
+export function memoryWords(kind: string): string {
+  return memoryKinds[kind] ?? plain(kind);
+}
+
+const platformKinds: Record<string, string> = {
+  jetson: 'NVIDIA Jetson',
+  discrete: 'PC with NVIDIA GPU',
+  cpu: 'CPU only',
+};
+
+export function platformWords(kind: string): string {
+  return platformKinds[kind] ?? plain(kind);
+}
+
+const providers: Record<string, string> = { cpu: 'CPU', cuda: 'CUDA', tensorrt: 'TensorRT' };
+
+export function providerWords(provider: string): string {
+  return providers[provider] ?? plain(provider);
+}
+
+const codecs: Record<string, string> = { h264: 'H.264', h265: 'H.265', hevc: 'H.265', mjpeg: 'MJPEG', av1: 'AV1' };
+
+export function codecWords(codec: string): string {
+  return codecs[codec.toLowerCase()] ?? codec;
+}
+
+const stageNames: Record<string, string> = {
+  received: 'Received',
+  decoded: 'Decoded',
+  batched: 'Batched',
+  inferred: 'Analysed',
+  published: 'Published',
+};
+
+export function stageWords(stage: string): string {
+  return stageNames[stage] ?? plain(stage);
+}
+
+function plain(name: string): string {
+  return name.replaceAll('_', ' ');
+}
+
+/** One sentence about a change, for the live region. */
+export function announcement(camera: Camera): string {
+  const reason = camera.state === 'live' || camera.reason === '' ? '' : ` ${camera.reason}`;
+  return `${camera.name}: ${stateWord(camera.state)}.${reason}`;
+}
