@@ -181,6 +181,10 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		objects = c.objects(tracked)
 	}
 	published := c.p.now()
+	// The counts come first: who hears of a detection finds it counted.
+	c.ages.observe(m, at, published)
+	c.inferred.add(published)
+	c.total.Add(1)
 	if watched {
 		c.p.broker.Publish(&event.Detection{
 			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
@@ -190,9 +194,6 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	if drawn {
 		c.annotated.offer(picture{frame: f, objects: objects})
 	}
-	c.ages.observe(m, at, published)
-	c.inferred.add(published)
-	c.total.Add(1)
 }
 
 func (c *camera) objects(tracked []track.Object) []event.Object {
