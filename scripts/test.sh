@@ -39,8 +39,6 @@ unraced() {
   go test -timeout 10m $packages
 }
 
-has_script() { node -e 'process.exit(require("./web/ui/package.json").scripts?.[process.argv[1]] ? 0 : 1)' "$1"; }
-
 trap 'echo "test: interrupted"; exit 130' INT TERM
 
 check "gofmt" formatted
@@ -49,9 +47,9 @@ check "go vet without cgo" env CGO_ENABLED=0 go vet ./...
 check "go build for arm64 (Jetson) without cgo" env GOARCH=arm64 CGO_ENABLED=0 go build ./...
 check "go test with the race detector" go test -race -tags framedebug -timeout 14m ./...
 check "go test of allocation and speed ceilings" unraced
-for script in test e2e; do
-  has_script $script && check "dashboard: npm run $script" npm --prefix web/ui run --silent $script
-done
+check "dashboard: unit tests" npm --prefix web/ui --silent test
+check "dashboard in Chromium: every state" npm --prefix web/ui --silent run e2e:states
+check "dashboard in Chromium: the real program" scripts/e2e.sh
 
 total=$((passed + ${#failed[@]}))
 if [ ${#failed[@]} = 0 ]; then

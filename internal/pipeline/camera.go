@@ -145,14 +145,22 @@ func (c *camera) emit(f *framepool.Frame) {
 	}
 }
 
-// show offers a picture that just came to those who watch. It borrows f.
+// show offers a picture that just came to those who watch. One that is due for
+// inference waits for its turn there, so that viewers get boxes of that very
+// picture; it is shown at once only where inference has fallen silent. It
+// borrows f.
 func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
-	if !due && received.Sub(c.lastShown) < viewerInterval {
+	silent := c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence
+	if due && !silent {
+		c.lastShown = received
+		return
+	}
+	if received.Sub(c.lastShown) < viewerInterval {
 		return
 	}
 	c.lastShown = received
 	c.raw.offer(picture{frame: f})
-	if c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence {
+	if silent {
 		c.annotated.offer(picture{frame: f})
 	}
 }
@@ -173,6 +181,10 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		objects = c.objects(tracked)
 	}
 	published := c.p.now()
+	// The counts come first: who hears of a detection finds it counted.
+	c.ages.observe(m, at, published)
+	c.inferred.add(published)
+	c.total.Add(1)
 	if watched {
 		c.p.broker.Publish(&event.Detection{
 			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
@@ -182,9 +194,6 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	if drawn {
 		c.annotated.offer(picture{frame: f, objects: objects})
 	}
-	c.ages.observe(m, at, published)
-	c.inferred.add(published)
-	c.total.Add(1)
 }
 
 func (c *camera) objects(tracked []track.Object) []event.Object {

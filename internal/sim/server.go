@@ -167,7 +167,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	h := &handler{cameras: map[string]*camera{}}
+	h := &handler{cameras: map[string]*camera{}, opened: make(chan struct{})}
 	for _, c := range s.cameras {
 		h.cameras["/"+c.Path] = c
 	}
@@ -184,11 +184,14 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	for _, c := range s.cameras {
 		if err := c.open(server); err != nil {
+			h.cameras = nil
+			close(h.opened)
 			return fmt.Errorf("run simulated camera %s: %w", c.Path, err)
 		}
 		defer c.stream.Close()
 		wg.Go(func() { c.run(ctx) })
 	}
+	close(h.opened)
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- server.Wait() })
 	select {
