@@ -53,6 +53,7 @@ func mustDecode(t *testing.T, r *recorder, transport string) {
 }
 
 func TestGStreamerAsCamera(t *testing.T) {
+	t.Parallel()
 	clip := testkit.MP4(t, "libx264", "320x240", 25, 20)
 	for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP} {
 		t.Run(string(transport), func(t *testing.T) {
@@ -72,6 +73,7 @@ func TestGStreamerAsCamera(t *testing.T) {
 }
 
 func TestVLCAsCamera(t *testing.T) {
+	t.Parallel()
 	clip := testkit.MP4(t, "libx264", "320x240", 25, 20)
 	url := testkit.VLCCamera(t, clip)
 	for _, transport := range []rtsp.Transport{rtsp.Auto, rtsp.UDP} {

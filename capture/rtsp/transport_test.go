@@ -12,6 +12,7 @@ import (
 )
 
 func TestLogins(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"basic", "digest", "sha256"} {
 		for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP} {
 			t.Run(method+" over "+string(transport), func(t *testing.T) {
@@ -28,6 +29,7 @@ func TestLogins(t *testing.T) {
 
 // Auto finds the transport that works, and begins with it the next time.
 func TestAutoFallsBackAndRemembers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		fault string
 		works string
@@ -61,6 +63,7 @@ func TestAutoFallsBackAndRemembers(t *testing.T) {
 // Packets that do not arrive are seen, and flagged in the pictures they miss
 // from.
 func TestLossIsFlagged(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP} {
 		t.Run(string(transport), func(t *testing.T) {
 			s := startSim(t, sim.Options{Fault: "loss:20"})
@@ -74,6 +77,7 @@ func TestLossIsFlagged(t *testing.T) {
 
 // Codecs other than the built-in clip's, made for the purpose.
 func TestCodecs(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		encoder string
 		codec   capture.Codec
