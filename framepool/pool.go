@@ -52,8 +52,34 @@ type Pool struct {
 	exhausted atomic.Uint64
 	highWater atomic.Int64
 
-	mu   sync.Mutex
-	gone bool // guarded by mu: the region is being or has been given back
+	mu       sync.Mutex
+	gone     bool   // guarded by mu: the region is being or has been given back
+	acquired uint64 // guarded by mu: leases in all, once gone
+}
+
+// Bytes is what New reserves of the budget, at most: for one that has to choose
+// a number of slots. It is 0 for options that New refuses.
+func (o Options) Bytes() int64 {
+	stride, err := o.slotStride()
+	if err != nil {
+		return 0
+	}
+	return int64(planRegion(stride*o.Slots, o.Slots, o.HugePages).most())
+}
+
+// slotStride checks the geometry and gives the bytes from slot to slot.
+func (o Options) slotStride() (int, error) {
+	if err := o.Layout.Validate(); err != nil {
+		return 0, err
+	}
+	if o.Slots < 1 || o.Slots > maxSlots {
+		return 0, fmt.Errorf("%d slots, want 1 to %d", o.Slots, maxSlots)
+	}
+	stride := alignUp(o.Layout.Size, slotAlign)
+	if stride > math.MaxInt32 {
+		return 0, errors.New("a slot of 2 GiB or more")
+	}
+	return stride, nil
 }
 
 // New makes a pool and commits all of its memory. The error is a *BudgetError
@@ -68,15 +94,9 @@ func New(o Options) (*Pool, error) {
 }
 
 func newPool(o Options) (*Pool, error) {
-	if err := o.Layout.Validate(); err != nil {
+	stride, err := o.slotStride()
+	if err != nil {
 		return nil, err
-	}
-	if o.Slots < 1 || o.Slots > maxSlots {
-		return nil, fmt.Errorf("%d slots, want 1 to %d", o.Slots, maxSlots)
-	}
-	stride := alignUp(o.Layout.Size, slotAlign)
-	if stride > math.MaxInt32 {
-		return nil, errors.New("a slot of 2 GiB or more")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -225,7 +245,9 @@ func (p *Pool) retireAll() bool {
 	for i := range p.slots {
 		all = retireWord(p.region.word(i)) && all
 	}
-	p.gone = all
+	if all {
+		p.gone, p.acquired = true, p.acquiredLocked()
+	}
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"edgecam/framepool"
@@ -129,7 +130,7 @@ func TestClosedPoolGivesRegionBackWithLastReference(t *testing.T) {
 			if budget.Used() != 0 {
 				t.Errorf("budget has %d bytes in use after the end", budget.Used())
 			}
-			if s := p.Stats(); s.InUse != 0 || s.HighWater != 1 {
+			if s := p.Stats(); s.InUse != 0 || s.HighWater != 1 || s.Acquired != 1 {
 				t.Errorf("stats after the end %+v", s)
 			}
 		})
@@ -239,6 +240,64 @@ func TestNewRefuses(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, tt.err)
 			}
 		})
+	}
+}
+
+func TestOptionsBytesAreWhatNewReserves(t *testing.T) {
+	for _, huge := range []bool{false, true} {
+		for _, slots := range []int{1, 7, 80, 1000} {
+			o := framepool.Options{Name: "gate", Layout: layout(t, framepool.NV12, 320, 180), Slots: slots, HugePages: huge, Budget: framepool.NewBudget(0)}
+			p := newPool(t, o)
+			if got := p.Stats().Bytes; got != o.Budget.Used() || got > o.Bytes() || o.Budget.HighWater() != o.Bytes() {
+				t.Errorf("%d slots, huge %v: the pool has %d bytes, the budget %d, at most %d and %d", slots, huge, got, o.Budget.Used(), o.Budget.HighWater(), o.Bytes())
+			}
+			p.Close()
+			if o.Budget.Used() != 0 {
+				t.Errorf("%d slots, huge %v: %d bytes in use after the end", slots, huge, o.Budget.Used())
+			}
+		}
+	}
+	if n := (framepool.Options{Slots: 1}).Bytes(); n != 0 {
+		t.Errorf("%d bytes of options that New refuses", n)
+	}
+}
+
+// Lending, looking and closing from everywhere at once: the one thing that
+// must not happen is a touch of memory that is gone.
+func TestCloseAgainstEverything(t *testing.T) {
+	for range 100 {
+		budget := framepool.NewBudget(0)
+		p := newPool(t, framepool.Options{Budget: budget})
+		m := meta(p, 1)
+		start := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				<-start
+				for {
+					b, ok := p.TryGet()
+					if !ok && p.Stats().Closed {
+						return
+					}
+					if ok {
+						b.Seal(m).Release()
+					}
+				}
+			})
+		}
+		for range 2 {
+			wg.Go(func() {
+				<-start
+				p.Stats()
+				p.Close()
+				p.Reap()
+			})
+		}
+		close(start)
+		wg.Wait()
+		if !p.Reap() || budget.Used() != 0 {
+			t.Fatalf("reaped %v, %d bytes in use", p.Reap(), budget.Used())
+		}
 	}
 }
 

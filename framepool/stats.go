@@ -17,8 +17,8 @@ type Stats struct {
 	Closed    bool   // no more lending; the region goes with the last reference
 }
 
-// Stats counts the slots now. Of a pool whose region is given back all sums
-// are those of its end.
+// Stats counts the slots now. Of a pool whose region is given back the sums are
+// those of its end.
 func (p *Pool) Stats() Stats {
 	r := p.region
 	s := Stats{
@@ -28,6 +28,7 @@ func (p *Pool) Stats() Stats {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.Acquired = p.acquired
 	if !p.gone {
 		p.markLocked()
 		s.InUse = int(p.inUseLocked())

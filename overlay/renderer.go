@@ -8,7 +8,7 @@ import (
 
 // Options say how pictures are rendered.
 type Options struct {
-	MaxWidth int // pixels; wider pictures shrink to it, 0 = as they are
+	MaxWidth int // pixels; wider pictures shrink to it or one less, as the canvas is even; 0 = as they are
 }
 
 // Item is one thing to mark.
@@ -89,7 +89,7 @@ type geometry struct {
 }
 
 func fitCanvas(w, h, limit int) geometry {
-	if limit == 0 || w <= limit {
+	if limit == 0 || (w+1)&^1 <= limit {
 		return geometry{
 			width: (w + 1) &^ 1, height: (h + 1) &^ 1,
 			stepX: 1, stepY: 1, shownX: float64(w), shownY: float64(h),

@@ -24,6 +24,10 @@ var small = infer.InputSpec{
 	Mean: [3]float32{100, 110, 120}, Std: [3]float32{50, 60, 70}, Pad: 114,
 }
 
+// tolerance of one value, of 255. A twin may be off by 1; the fixed-point arithmetic
+// is by less than 0.2, most of it from positions of 1/2048 of a sample.
+const tolerance = 0.3
+
 func TestCPUFollowsTheReference(t *testing.T) {
 	sizes := [][2]int{{64, 48}, {61, 37}, {33, 90}, {20, 11}, {1, 1}, {2, 1}, {1, 40}, {3, 200}, {200, 3}}
 	for _, format := range formats {
@@ -39,7 +43,7 @@ func TestCPUFollowsTheReference(t *testing.T) {
 								spec.Align, spec.Order = align, order
 								got, _ := run(t, spec, f)
 								want := p.tensor(spec, rg, mx)
-								if d, c, at := worst(got, want); d > 0.75 { // asked: 1 of 255
+								if d, c, at := worst(got, want); d > tolerance {
 									t.Errorf("%v align %d order %d: channel %d sample %d: got %.3f, want %.3f",
 										s, align, order, c, at, got[c][at], want[c][at])
 								}
@@ -58,7 +62,7 @@ func TestCPUOnTheBuiltInModelsInput(t *testing.T) {
 			p := newPicture(framepool.I420, s[0], s[1], 3)
 			got, _ := run(t, nanodet, p.frame(t, framepool.RangeLimited, framepool.MatrixBT709))
 			want := p.tensor(nanodet, framepool.RangeLimited, framepool.MatrixBT709)
-			if d, c, at := worst(got, want); d > 0.75 {
+			if d, c, at := worst(got, want); d > tolerance {
 				t.Errorf("channel %d sample %d: got %.3f, want %.3f", c, at, got[c][at], want[c][at])
 			}
 		})

@@ -67,6 +67,9 @@ func TestCPUAgreesWithSwscale(t *testing.T) {
 	for _, format := range formats {
 		for rn, rg := range ranges {
 			for mn, mx := range matrices {
+				if rg == framepool.RangeFull && mx != framepool.MatrixBT601 {
+					continue // each run starts a process; the matrices are tried in limited range
+				}
 				t.Run(fmt.Sprintf("%s/%s/%s", format, rn, mn), func(t *testing.T) {
 					p := blank(format, w, h)
 					unit := float64(int(1) << (depth(format) - 8))

@@ -3,6 +3,8 @@ package web_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -90,7 +92,7 @@ func TestReadyz(t *testing.T) {
 func TestMetricsRoute(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		w.Write([]byte("edgecam_up 1\n"))
+		_, _ = io.WriteString(w, "edgecam_up 1\n")
 	})
 	s := serve(t, web.Options{Backend: newBackend(), Metrics: h}, web.Timing{})
 	if resp, body := s.get("/metrics"); body != "edgecam_up 1\n" || resp.Header.Get("Content-Type") != "text/plain; version=0.0.4" {
@@ -208,19 +210,12 @@ func TestPanicBecomesAnError(t *testing.T) {
 // A panic in the middle of an answer must not look like its end.
 func TestPanicInAStreamCutsIt(t *testing.T) {
 	s := serve(t, web.Options{Backend: newBackend(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte("half"))
-		http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
 		panic("the cause")
 	})}, web.Timing{})
 	resp := s.open("/metrics")
-	b := make([]byte, 8)
-	n, _ := resp.Body.Read(b)
-	for err := error(nil); ; {
-		if _, err = resp.Body.Read(b[n:]); err != nil {
-			if err.Error() != "unexpected EOF" {
-				t.Errorf("the stream ended with %v, want unexpected EOF", err)
-			}
-			return
-		}
+	if b, err := io.ReadAll(resp.Body); string(b) != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the stream gave %q and ended with %v, want half and unexpected EOF", b, err)
 	}
 }

@@ -33,13 +33,13 @@ func (s *Server) getDetections(c echo.Context) error {
 	sub := s.backend.Detections(cams)
 	defer sub.Close()
 	if err := st.start(eventStream); err != nil {
-		return nil // the client is gone
+		return err
 	}
 	return s.sendDetections(ctx, st, sub)
 }
 
-// sendDetections ends without an error when the client, the session or the
-// server goes: there is nobody left to tell.
+// sendDetections ends with the client, the session or the server. Its error
+// goes no further: the answer has begun.
 func (s *Server) sendDetections(ctx context.Context, st *stream, sub Subscription) error {
 	var out bytes.Buffer
 	out.WriteString("retry: 2000\n\n")
@@ -47,10 +47,10 @@ func (s *Server) sendDetections(ctx context.Context, st *stream, sub Subscriptio
 	told := false
 	for {
 		if _, err := st.Write(out.Bytes()); err != nil {
-			return nil
+			return err
 		}
 		if err := st.flush(); err != nil {
-			return nil
+			return err
 		}
 		out.Reset()
 		wait, cancel := context.WithTimeout(ctx, s.timing.heartbeat)
@@ -62,7 +62,7 @@ func (s *Server) sendDetections(ctx context.Context, st *stream, sub Subscriptio
 			out.WriteString(": nothing new\n\n")
 			continue
 		case err != nil:
-			return err // the answer has begun, so it just ends
+			return err
 		}
 		for _, d := range ds {
 			if err := appendEvent(&out, enc, d); err != nil && !told {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -67,7 +68,7 @@ func (s *Server) asAPIError(err error, c echo.Context) *apiError {
 		return fail(http.StatusServiceUnavailable, "too_many_viewers", "%v", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(http.StatusGatewayTimeout, "timeout", "the answer took too long")
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, errCut), errors.Is(err, net.ErrClosed):
 		return fail(http.StatusServiceUnavailable, "stopping", "the server is stopping")
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than %d bytes", tooLarge.Limit)
@@ -107,7 +108,7 @@ func (s *Server) catchPanics(next echo.HandlerFunc) echo.HandlerFunc {
 			if p == nil {
 				return
 			}
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			s.log.Error("panic in a request", "method", c.Request().Method, "path", c.Request().URL.Path,

@@ -39,8 +39,14 @@ func FuzzSafeNext(f *testing.F) {
 func FuzzParseLogin(f *testing.F) {
 	const form = "application/x-www-form-urlencoded"
 	for _, s := range [][2]string{
-		{form, "user=a&password=b&next=/x"}, {form + "; charset=utf-8", "user=%C3%BC&password=+"}, {"application/json", "{}"}, {form, "user=a&user=b&password=c"},
-		{form, "a;b"}, {form, "%"}, {"", ""}, {form, "user=a&password=b&next=//evil.example"},
+		{form, "user=a&password=b&next=/x"},
+		{form + "; charset=utf-8", "user=%C3%BC&password=+"},
+		{"application/json", "{}"},
+		{form, "user=a&user=b&password=c"},
+		{form, "a;b"},
+		{form, "%"},
+		{"", ""},
+		{form, "user=a&password=b&next=//evil.example"},
 	} {
 		f.Add(s[0], s[1])
 	}
@@ -106,8 +112,10 @@ func FuzzPath(f *testing.F) {
 		if err != nil || strings.ContainsAny(method, " \r\n") || method == "" {
 			return
 		}
-		r := &http.Request{Method: method, URL: u, RequestURI: target, Host: "localhost", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: http.Header{}, Body: http.NoBody, RemoteAddr: "192.0.2.9:1234"}
+		r := &http.Request{
+			Method: method, URL: u, RequestURI: target, Host: "localhost", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{}, Body: http.NoBody, RemoteAddr: "192.0.2.9:1234",
+		}
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r.WithContext(t.Context()))
 		public := u.Path == "/healthz" || u.Path == "/login" || u.Path == "/login.css"

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -13,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// publicPaths may be asked for without login, exactly as written here. What is
+// publicPath names what may be asked for without login, exactly as written. What is
 // not here is closed: routes that come later, unknown paths, every other
 // spelling.
 func publicPath(u *url.URL) bool {
@@ -154,16 +153,15 @@ func plainPath(u *url.URL) bool {
 	return true
 }
 
-// sessionKey is where authenticate leaves the context that ends with the
-// session, for streams.
+// sessionKey is where authenticate leaves the group of the session's streams.
 const sessionKey = "edgecam.session"
 
 // authenticate lets requests with a session or the right Basic credentials
 // pass. People are sent to the login page, programs get 401.
 func (s *Server) authenticate(c echo.Context) error {
 	r := c.Request()
-	if ends, ok := s.login.sessions.find(r); ok {
-		c.Set(sessionKey, ends)
+	if streams, ok := s.login.sessions.find(r); ok {
+		c.Set(sessionKey, streams)
 		return nil
 	}
 	if user, password, ok := r.BasicAuth(); ok {
@@ -198,12 +196,3 @@ func tooManyTries(c echo.Context, after time.Duration) error {
 
 // seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second), 1) }
-
-// sessionContext returns what ends with the request's session; without login
-// it never ends.
-func sessionContext(c echo.Context) context.Context {
-	if ctx, ok := c.Get(sessionKey).(context.Context); ok {
-		return ctx
-	}
-	return context.Background()
-}

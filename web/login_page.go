@@ -70,8 +70,10 @@ func (s *Server) postLogin(c echo.Context) error {
 	case res.retryAfter > 0:
 		wait := strconv.Itoa(seconds(res.retryAfter))
 		c.Response().Header().Set(echo.HeaderRetryAfter, wait)
-		return s.showLogin(c, http.StatusTooManyRequests, loginPage{User: form.user, Next: form.next,
-			Problem: "Too many failed logins. Try again in " + wait + " s."})
+		return s.showLogin(c, http.StatusTooManyRequests, loginPage{
+			User: form.user, Next: form.next,
+			Problem: "Too many failed logins. Try again in " + wait + " s.",
+		})
 	case !res.ok:
 		// The rate limit bounds how often this is logged. What was typed as the
 		// user is not: people type passwords there.

@@ -28,7 +28,7 @@ func secure(t *testing.T, b *backend, timing web.Timing) *server {
 }
 
 // logIn sends the form and returns the answer.
-func (s *server) logIn(user, password, next string, headers ...string) (*http.Response, string) {
+func (s *server) logIn(user, password, next string, headers ...string) (answer, string) {
 	s.t.Helper()
 	form := url.Values{"user": {user}, "password": {password}, "next": {next}}.Encode()
 	return s.do(s.request(http.MethodPost, "/login", strings.NewReader(form),
@@ -355,7 +355,7 @@ func TestLogoutEndsStreams(t *testing.T) {
 	s.waitForViewers(2, 1)
 	s.do(s.request(http.MethodPost, "/logout", nil, "Cookie", cookie))
 	for _, r := range mine {
-		io.Copy(io.Discard, r) // returns: the stream ended, well or not
+		_, _ = io.Copy(io.Discard, r) // returns: the stream ended, well or not
 	}
 	s.waitForViewers(1, 0)
 }

@@ -88,36 +88,36 @@ func (s *Server) servePictures(c echo.Context, cams []string, contentType string
 	}
 	defer pics.Close()
 	if err := st.start(contentType); err != nil {
-		return nil // the client is gone
+		return err
 	}
 	return sendPictures(ctx, st, pics)
 }
 
-// sendPictures ends without an error when the client, the session or the
-// server goes: there is nobody left to tell.
+// sendPictures ends with the client, the session, the server or the camera. Its
+// error goes no further: the answer has begun.
 func sendPictures(ctx context.Context, st *stream, pics PictureStream) error {
 	// The boundary follows each picture at once: browsers show a picture only
 	// when they see where it ends.
 	if _, err := st.Write([]byte("--" + boundary + "\r\n")); err != nil {
-		return nil
+		return err
 	}
 	if err := st.flush(); err != nil {
-		return nil
+		return err
 	}
 	var head []byte
 	for {
 		p, err := pics.Next(ctx)
 		if err != nil {
-			return err // ctx's, or the camera was removed; the answer has begun, so it just ends
+			return err
 		}
 		head = appendPartHeader(head[:0], p)
 		for _, b := range [][]byte{head, p.JPEG, []byte("\r\n--" + boundary + "\r\n")} {
 			if _, err := st.Write(b); err != nil {
-				return nil
+				return err
 			}
 		}
 		if err := st.flush(); err != nil {
-			return nil
+			return err
 		}
 	}
 }

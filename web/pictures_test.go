@@ -10,6 +10,7 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
+	"net/textproto"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,17 +57,17 @@ func dialSlow(t *testing.T, addr, path string) *slowClient {
 	return &slowClient{t: t, conn: conn, r: bufio.NewReaderSize(conn, 1024)}
 }
 
-// readHeader reads the answer's header.
-func (c *slowClient) readHeader() http.Header {
+// readHeader reads the answer's status and header.
+func (c *slowClient) readHeader() {
 	c.t.Helper()
-	resp, err := http.ReadResponse(c.r, nil)
-	if err != nil {
+	r := textproto.NewReader(c.r)
+	status, err := r.ReadLine()
+	if err != nil || !strings.HasSuffix(status, "200 OK") {
+		c.t.Fatalf("status %q, %v", status, err)
+	}
+	if _, err := r.ReadMIMEHeader(); err != nil {
 		c.t.Fatal(err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		c.t.Fatalf("status %s", resp.Status)
-	}
-	return resp.Header
 }
 
 // takePartHeader returns once the first picture's header arrived: the handler
@@ -81,7 +82,7 @@ func (c *slowClient) takePartHeader() *multipart.Part {
 }
 
 // parts reads a stream of pictures.
-func parts(t *testing.T, resp *http.Response, media string) *multipart.Reader {
+func parts(t *testing.T, resp openStream, media string) *multipart.Reader {
 	t.Helper()
 	got, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || got != media || params["boundary"] == "" {

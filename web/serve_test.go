@@ -90,8 +90,18 @@ func (s *server) request(method, path string, body io.Reader, headers ...string)
 	return r
 }
 
-// do sends a request and returns the answer with its body read.
-func (s *server) do(r *http.Request) (*http.Response, string) {
+// answer is a response whose body was read.
+type answer struct {
+	Status     string
+	StatusCode int
+	Header     http.Header
+	cookies    []*http.Cookie
+}
+
+func (a answer) Cookies() []*http.Cookie { return a.cookies }
+
+// do sends a request and returns the answer and its body.
+func (s *server) do(r *http.Request) (answer, string) {
 	s.t.Helper()
 	resp, err := s.client.Do(r)
 	if err != nil {
@@ -102,16 +112,22 @@ func (s *server) do(r *http.Request) (*http.Response, string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return resp, string(b)
+	return answer{resp.Status, resp.StatusCode, resp.Header, resp.Cookies()}, string(b)
 }
 
-func (s *server) get(path string, headers ...string) (*http.Response, string) {
+func (s *server) get(path string, headers ...string) (answer, string) {
 	s.t.Helper()
 	return s.do(s.request(http.MethodGet, path, nil, headers...))
 }
 
+// openStream is an answer that has no end; the test's end closes it.
+type openStream struct {
+	Header http.Header
+	Body   io.ReadCloser
+}
+
 // open sends a GET and returns the answer while it streams.
-func (s *server) open(path string, headers ...string) *http.Response {
+func (s *server) open(path string, headers ...string) openStream {
 	s.t.Helper()
 	resp, err := s.client.Do(s.request(http.MethodGet, path, nil, headers...))
 	if err != nil {
@@ -122,11 +138,11 @@ func (s *server) open(path string, headers ...string) *http.Response {
 		b, _ := io.ReadAll(resp.Body)
 		s.t.Fatalf("GET %s: %s: %s", path, resp.Status, b)
 	}
-	return resp
+	return openStream{resp.Header, resp.Body}
 }
 
 // errorCode returns the code of an error answer, after checking its form.
-func errorCode(t *testing.T, resp *http.Response, body string) string {
+func errorCode(t *testing.T, resp answer, body string) string {
 	t.Helper()
 	if got := resp.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("Content-Type = %q, want application/json; body %s", got, body)
@@ -181,39 +197,53 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"no backend", web.Options{Listen: "127.0.0.1:0"}, "new web server: no Backend"},
 		{
-			"port in use", web.Options{Listen: taken, Backend: newBackend()},
+			"port in use",
+			web.Options{Listen: taken, Backend: newBackend()},
 			"listen on " + taken + ": address already in use; another program, perhaps another edgecam, has this port: stop it or set server.listen to a free one",
 		},
 		{
-			"no port", web.Options{Listen: "127.0.0.1", Backend: newBackend()},
+			"no port",
+			web.Options{Listen: "127.0.0.1", Backend: newBackend()},
 			"listen on 127.0.0.1: missing port in address; write server.listen as host:port, for example 127.0.0.1:8080",
 		},
 		{
-			"every address without login", web.Options{Listen: ":0", Backend: newBackend()},
+			"every address without login",
+			web.Options{Listen: ":0", Backend: newBackend()},
 			"listen on :0: other machines reach this address and no login is configured; set server.auth (user, and password_hash from `edgecam hash-password`), or listen on 127.0.0.1",
 		},
 		{
-			"IPv6 wildcard without login", web.Options{Listen: "[::]:0", Backend: newBackend()},
+			"IPv6 wildcard without login",
+			web.Options{Listen: "[::]:0", Backend: newBackend()},
 			"listen on [::]:0: other machines reach this address and no login is configured; set server.auth (user, and password_hash from `edgecam hash-password`), or listen on 127.0.0.1",
 		},
 		{
-			"address of another machine", web.Options{Listen: "192.0.2.1:0", Backend: newBackend(), Auth: auth(t)},
+			"network address without login",
+			web.Options{Listen: "192.0.2.1:8080", Backend: newBackend()},
+			"listen on 192.0.2.1:8080: other machines reach this address and no login is configured; set server.auth (user, and password_hash from `edgecam hash-password`), or listen on 127.0.0.1",
+		},
+		{
+			"address of another machine",
+			web.Options{Listen: "192.0.2.1:0", Backend: newBackend(), Auth: auth(t)},
 			"listen on 192.0.2.1:0: cannot assign requested address; this machine does not have the address: set server.listen to one of its own",
 		},
 		{
-			"no user", web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{Hash: auth(t).Hash}},
+			"no user",
+			web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{Hash: auth(t).Hash}},
 			"new web server: server.auth.user: it must have 1 to 256 bytes",
 		},
 		{
-			"user with a colon", web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{User: "a:b", Hash: auth(t).Hash}},
+			"user with a colon",
+			web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{User: "a:b", Hash: auth(t).Hash}},
 			"new web server: server.auth.user: it must hold no colon and no control characters",
 		},
 		{
-			"password in place of its hash", web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{User: "me", Hash: "hunter2"}},
+			"password in place of its hash",
+			web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{User: "me", Hash: "hunter2"}},
 			"new web server: server.auth.password_hash: not an argon2id hash: make one with `edgecam hash-password`",
 		},
 		{
-			"hash that takes 2 GiB", web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{
+			"hash that takes 2 GiB",
+			web.Options{Listen: "127.0.0.1:0", Backend: newBackend(), Auth: &web.Auth{
 				User: "me", Hash: "$argon2id$v=19$m=2097152,t=1,p=1$c2FsdHNhbHRzYWx0$a2V5a2V5a2V5a2V5a2V5a2V5",
 			}},
 			"new web server: server.auth.password_hash: its cost is outside of 8 MiB to 1 GiB and 1 to 64 passes: make one with `edgecam hash-password`",

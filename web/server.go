@@ -74,11 +74,9 @@ type Server struct {
 
 	pictures, detections viewers
 
-	streaming  context.Context    // ends when Run stops: streams end with it
-	endStreams context.CancelFunc // ends streaming
-	requests   context.Context    // ends after the grace time
-	endAll     context.CancelFunc // ends requests
-	closing    sync.Once
+	streams *streamGroup       // all of them
+	endAll  context.CancelFunc // ends the context of every request
+	closing sync.Once
 
 	mu       sync.Mutex
 	stopped  bool // no handler starts any more
@@ -109,8 +107,9 @@ func newServer(o Options, t timing) (*Server, error) {
 	if err := s.prepare(o); err != nil {
 		return nil, err
 	}
-	s.streaming, s.endStreams = context.WithCancel(context.Background())
-	s.requests, s.endAll = context.WithCancel(context.Background())
+	s.streams = newStreamGroup()
+	requests, endAll := context.WithCancel(context.Background())
+	s.endAll = endAll
 	s.router = s.newRouter()
 	s.http = &http.Server{
 		Handler:           s.router,
@@ -119,7 +118,7 @@ func newServer(o Options, t timing) (*Server, error) {
 		WriteTimeout:      writeTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		BaseContext:       func(net.Listener) context.Context { return s.requests },
+		BaseContext:       func(net.Listener) context.Context { return requests },
 	}
 	return s, nil
 }
@@ -167,7 +166,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve http %s: %w", s.Addr(), err)
 	case <-ctx.Done():
 	}
-	s.endStreams()
+	s.streams.end()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timing.grace)
 	defer cancel()
 	if err := s.http.Shutdown(grace); err != nil {
@@ -192,7 +191,7 @@ func (s *Server) shut() {
 		s.mu.Lock()
 		s.stopped = true
 		s.mu.Unlock()
-		s.endStreams()
+		s.streams.end()
 		s.endAll()
 		// Errors of closing sockets that nobody will use again say nothing.
 		_ = s.http.Close()

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -30,8 +29,8 @@ type sessions struct {
 
 type session struct {
 	began, used time.Time
-	ends        context.Context    // done when the session is over: streams end with it
-	end         context.CancelFunc // ends it
+	streams     *streamGroup // end with the session
+	life        *time.Timer  // ends them when it is over, though no request asks
 }
 
 func newSessions(now func() time.Time) *sessions {
@@ -44,16 +43,18 @@ func (s *sessions) begin() string {
 	_, _ = rand.Read(raw[:]) // never fails: it ends the program where there is no randomness
 	token := base64.RawURLEncoding.EncodeToString(raw[:])
 	now := s.now()
-	ctx, cancel := context.WithTimeout(context.Background(), sessionLife)
+	streams := newStreamGroup()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweepLocked(now)
-	s.byID[sha256.Sum256([]byte(token))] = &session{began: now, used: now, ends: ctx, end: cancel}
+	s.byID[sha256.Sum256([]byte(token))] = &session{
+		began: now, used: now, streams: streams, life: time.AfterFunc(sessionLife, streams.end),
+	}
 	return token
 }
 
-// find returns what ends with the request's session.
-func (s *sessions) find(r *http.Request) (context.Context, bool) {
+// find returns the streams of the request's session.
+func (s *sessions) find(r *http.Request) (*streamGroup, bool) {
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +65,7 @@ func (s *sessions) find(r *http.Request) (context.Context, bool) {
 				continue
 			}
 			ss.used = now
-			return ss.ends, true
+			return ss.streams, true
 		}
 	}
 	return nil, false
@@ -124,7 +125,8 @@ func (s *sessions) sweepLocked(now time.Time) {
 
 func (s *sessions) endLocked(id [sha256.Size]byte) {
 	if ss := s.byID[id]; ss != nil {
-		ss.end()
 		delete(s.byID, id)
+		ss.life.Stop()
+		ss.streams.end()
 	}
 }

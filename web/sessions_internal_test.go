@@ -31,8 +31,8 @@ func TestSessionsEnd(t *testing.T) {
 			s := newSessions(h.now)
 			defer s.endAll()
 			r := withCookies(s.begin())
-			ends, ok := s.find(r)
-			if !ok || ends.Err() != nil {
+			streams, ok := s.find(r)
+			if !ok || streams.over {
 				t.Fatal("no session right after its begin")
 			}
 			for range tc.n {
@@ -42,7 +42,7 @@ func TestSessionsEnd(t *testing.T) {
 			if ok != tc.want {
 				t.Errorf("there is a session: %v, want %v", ok, tc.want)
 			}
-			if !tc.want && ends.Err() == nil {
+			if !tc.want && !streams.over {
 				t.Error("what hangs on the session goes on")
 			}
 			if !tc.want && len(s.byID) != 0 {

@@ -34,14 +34,56 @@ const pieceBytes = 16 << 10
 // errCut ends the writing of a stream that was cut.
 var errCut = errors.New("stream was cut")
 
+// streamGroup is what ends together: the streams of a session, or all.
+type streamGroup struct {
+	mu      sync.Mutex
+	over    bool
+	members map[*stream]struct{}
+}
+
+func newStreamGroup() *streamGroup { return &streamGroup{members: make(map[*stream]struct{})} }
+
+// join adds a stream, or ends it where the group has ended.
+func (g *streamGroup) join(st *stream) {
+	g.mu.Lock()
+	over := g.over
+	if !over {
+		g.members[st] = struct{}{}
+	}
+	g.mu.Unlock()
+	if over {
+		st.end()
+	}
+}
+
+func (g *streamGroup) leave(st *stream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.members, st)
+}
+
+// end ends every member and those that join later. It may be called twice.
+func (g *streamGroup) end() {
+	g.mu.Lock()
+	g.over = true
+	members := g.members
+	g.members = nil // deleting from it is allowed, adding is over
+	g.mu.Unlock()
+	for st := range members {
+		st.end()
+	}
+}
+
 // stream is an answer without end. Its context ends when the client leaves,
 // the session ends, or the server stops; then a write that waits for the
 // client ends, too. Write and flush are for one goroutine.
 type stream struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	stall time.Duration
-	leave []func() // undoes what openStream did, last first
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	stall  time.Duration
+	cancel context.CancelFunc // of its context
+	kind   *viewers
+	groups []*streamGroup
 
 	mu   sync.Mutex // guards the write deadline and cut
 	over bool       // cut, or closed: the deadline is no longer ours
@@ -55,16 +97,16 @@ func (s *Server) openStream(c echo.Context, kind *viewers) (context.Context, *st
 			"%d viewers are connected and more are not served; close one, or raise the limit", kind.most)
 	}
 	w := c.Response().Writer
-	st := &stream{w: c.Response(), rc: http.NewResponseController(w), stall: s.timing.stall}
 	ctx, cancel := context.WithCancel(c.Request().Context())
-	end := func() {
-		cancel()
-		st.cut()
+	st := &stream{
+		w: c.Response(), rc: http.NewResponseController(w), stall: s.timing.stall,
+		cancel: cancel, kind: kind, groups: []*streamGroup{s.streams},
 	}
-	st.leave = []func(){kind.leave, cancel}
-	for _, ends := range []context.Context{s.streaming, sessionContext(c)} {
-		stop := context.AfterFunc(ends, end)
-		st.leave = append(st.leave, func() { stop() })
+	if g, ok := c.Get(sessionKey).(*streamGroup); ok {
+		st.groups = append(st.groups, g)
+	}
+	for _, g := range st.groups {
+		g.join(st)
 	}
 	return ctx, st, nil
 }
@@ -115,8 +157,10 @@ func (st *stream) extend() error {
 	return st.rc.SetWriteDeadline(time.Now().Add(st.stall))
 }
 
-// cut makes the write that runs, and every later one, fail at once.
-func (st *stream) cut() {
+// end ends the stream's context and makes the write that runs, and every later
+// one, fail at once.
+func (st *stream) end() {
+	st.cancel()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.over {
@@ -132,7 +176,9 @@ func (st *stream) close() {
 	st.mu.Lock()
 	st.over = true
 	st.mu.Unlock()
-	for i := len(st.leave) - 1; i >= 0; i-- {
-		st.leave[i]()
+	for _, g := range st.groups {
+		g.leave(st)
 	}
+	st.cancel()
+	st.kind.leave()
 }

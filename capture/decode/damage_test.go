@@ -173,7 +173,7 @@ func TestLossKeepsWholePictures(t *testing.T) {
 	for i := range s.metas {
 		size := len(clip.Raw) / frames
 		if !bytes.Contains(clip.Raw, s.raw[i*size:][:size]) {
-			t.Errorf("frame %d is none of ffmpeg's", i)
+			t.Errorf("frame %d of unit %d is none of ffmpeg's", i, s.metas[i].RTPTime/9000)
 		}
 	}
 	before := 0

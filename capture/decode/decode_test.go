@@ -21,9 +21,9 @@ func TestFrames(t *testing.T) {
 	const frames = 5
 	noB := []string{"-bf", "0"}
 	for _, c := range []struct {
-		name, codec, format, out, size string
-		args                           []string
-		want                           framepool.Meta
+		name, codec, format, size string
+		args                      []string
+		want                      framepool.Meta
 	}{
 		{name: "h264 420", codec: "h264", format: "yuv420p", size: "640x360", want: framepool.Meta{Format: framepool.I420, Width: 640, Height: 360}},
 		{name: "h264 420 full", codec: "h264", format: "yuvj420p", size: "640x360", want: framepool.Meta{Format: framepool.I420, Width: 640, Height: 360, Range: framepool.RangeFull}},
@@ -68,6 +68,10 @@ func TestFrames(t *testing.T) {
 				}
 			}
 			wantDropped(t, d, "map[]")
+			info := capture.DecoderInfo{Name: c.codec, Memory: "heap", Width: c.want.Width, Height: c.want.Height, PixelFormat: c.format}
+			if d.Info() != info {
+				t.Errorf("info %+v, want %+v", d.Info(), info)
+			}
 		})
 	}
 }

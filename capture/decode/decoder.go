@@ -232,9 +232,11 @@ func (d *Decoder) lose(u *unit, reason string) {
 // keeps track of gradual refreshes from there. Pictures that were whole
 // before still come out.
 func (d *Decoder) resync() {
+	d.gate.draining = true
 	if err := d.dec.Drain(d.take); err != nil {
 		d.log.Debug("drain decoder", "err", err)
 	}
+	d.gate.draining = false
 	for i := range d.units.ring {
 		d.settle(&d.units.ring[i])
 	}

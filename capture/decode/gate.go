@@ -28,6 +28,10 @@ type gate struct {
 	from  int64     // while waiting: pictures of units before are as good as before
 	since time.Time // when the first unit after from came
 
+	// libavcodec is being emptied. H.264's decoder then flags nothing as
+	// unrecovered: pictures from the time of waiting prove nothing.
+	draining bool
+
 	unmarked bool // opened by patience: libavcodec goes on to call the pictures unrecovered
 
 	lenient bool // H.264: the camera breaks the rules, libavcodec's concealment alone decides
@@ -92,6 +96,8 @@ func (g *gate) judge(p *avcodec.Picture, u *unit) string {
 	switch {
 	case u.damaged:
 		return DropDamaged
+	case g.draining && u.waiting && !u.randomAccess:
+		return DropWaiting
 	case !g.open && u.key < g.from:
 		return g.judgeOpen(p, u) // decoded before the loss, shown after it
 	case g.open:

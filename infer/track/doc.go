@@ -17,11 +17,13 @@
 // # How
 //
 // Each track predicts its box with a constant-velocity Kalman filter. Pairs of
-// track and detection of one class are taken greedily by falling overlap. That
-// is no optimal assignment, on purpose: an optimum of the sum gives up a nearly
-// certain pair to find a doubtful one a partner, which is how two people who
-// cross exchange ids. Detections that are not strong can only go on with a
-// track, not begin one.
+// track and detection of one class are taken greedily by falling overlap, not as
+// the assignment with the largest sum: that sum gives up a nearly certain pair
+// where two doubtful ones add up to more, and costs the cube of the objects.
+// Detections that are not strong can only go on with a track, not begin one.
+//
+// Motion is all that is compared, no colours: people who meet, mix and part
+// behind something may exchange ids.
 //
 // # Ownership
 //

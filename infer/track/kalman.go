@@ -25,11 +25,12 @@ func (a *axis) predict(dt, q float64) {
 // correct takes a measured position. sigma is more than 0.
 func (a *axis) correct(x, sigma float64) {
 	s := a.pxx + sigma*sigma
+	rest := sigma * sigma / s // 1−kx, which would round to 0 for a sure measurement
 	kx, kv := a.pxx/s, a.pxv/s
 	residual := x - a.x
 	a.x += kx * residual
 	a.v += kv * residual
 	a.pvv -= kv * a.pxv
-	a.pxv *= 1 - kx
-	a.pxx *= 1 - kx
+	a.pxv *= rest
+	a.pxx *= rest
 }

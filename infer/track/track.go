@@ -9,10 +9,10 @@ import (
 // Noise, in sizes of the box along the axis: what holds for a near person holds
 // for a far one.
 const (
-	measured     = 0.08 // of a detector's edges
+	measured     = 0.12 // of a detector's edges
 	unknownSpeed = 3.0  // sizes a second: somebody walking past has about 3 widths
-	pushes       = 3.0  // how the centre's speed changes in a second
-	growth       = 0.5  // the same of the size
+	pushes       = 1.0  // how the centre's speed changes in a second
+	growth       = 0.2  // the same of the size
 
 	// smallest keeps a box from having no size: a fraction of the picture.
 	smallest = 1e-4

@@ -11,11 +11,11 @@ import (
 
 const (
 	// nearly is the least overlap of a prediction and a strong detection.
-	nearly = 0.25
+	nearly = 0.2
 	// surely is the least overlap with a detection that is not strong.
 	surely = 0.45
 	// around is the least overlap of boxes that are widened for the third try.
-	around = 0.25
+	around = 0.15
 	// wide is how far the third try widens boxes, in sizes to each side: when
 	// few pictures a second are analysed, a person leaves his box between two.
 	wide = 0.5

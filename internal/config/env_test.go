@@ -38,7 +38,7 @@ func TestEnvironmentOverrides(t *testing.T) {
 		"EDGECAM_CAMERAS_BACK_YARD_DETECT_FPS=2.5",
 		"EDGECAM_CAMERAS_BACK_YARD_DETECT_OBJECTS_TRAFFIC_LIGHT=0.9",
 		// Not ours: other programs' names, and what Kubernetes sets.
-		"EDGECAM_PORT_8080_TCP=tcp://192.0.2.3:8080", "EDGECAM_SERVICE_HOST=192.0.2.3", "EDGECAM_DEBUG=1", "HOME=/", "broken",
+		"EDGECAM_PORT_8080_TCP=tcp://192.0.2.3:8080", "EDGECAM_SERVICE_HOST=192.0.2.3", "EDGECAM_DEBUG=1", "EDGECAM_ONNXRUNTIME=/opt/libonnxruntime.so", "HOME=/", "broken",
 	}
 	got, err := config.Parse([]byte(twoCameras), "edgecam.yaml", config.Options{Env: env})
 	if err != nil {

@@ -66,6 +66,13 @@ func leaks(got, secret string) bool {
 	return strings.Contains(got, secret) || strings.Contains(strings.ToLower(got), fmt.Sprintf("%x", secret))
 }
 
+func TestSecretMethods(t *testing.T) {
+	s := config.NewSecret("hunter2")
+	if s.String() != "***" || s.GoString() != "***" || s.LogValue().String() != "***" {
+		t.Error(s.String(), s.GoString(), s.LogValue())
+	}
+}
+
 func TestSecretEquality(t *testing.T) {
 	a, b := config.NewSecret("x"), config.NewSecret("x")
 	if !reflect.DeepEqual(a, b) || a.Reveal() != "x" || a.IsZero() {

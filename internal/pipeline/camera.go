@@ -56,6 +56,9 @@ type camera struct {
 
 	seq atomic.Uint64 // of the last decoded picture, across sessions
 
+	publishing sync.Mutex
+	gone       bool // guarded by publishing: the camera was stopped, what is still in an engine is of no interest
+
 	mu      sync.Mutex
 	decoder *decode.Decoder   // guarded by mu; of the newest session, nil before the first
 	lost    map[string]uint64 // guarded by mu; drops of the decoders before that one
@@ -103,13 +106,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 // run captures until ctx ends, then takes the camera's stages down from the
 // first to the last.
 func (c *camera) run(ctx context.Context) {
-	defer func() {
-		if c.lane != nil {
-			c.p.sched.remove(c.lane)
-		}
-		c.raw.close()
-		c.annotated.close()
-	}()
+	defer c.end()
 	if c.supervisor == nil {
 		<-ctx.Done()
 		return
@@ -118,6 +115,19 @@ func (c *camera) run(ctx context.Context) {
 		c.logger.Error("capture ended", "err", err)
 		<-ctx.Done()
 	}
+}
+
+// end takes the stages after capture down. Nothing of the camera is published
+// once it has returned.
+func (c *camera) end() {
+	if c.lane != nil {
+		c.p.sched.remove(c.lane)
+	}
+	c.publishing.Lock()
+	c.gone = true
+	c.publishing.Unlock()
+	c.raw.close()
+	c.annotated.close()
 }
 
 // emit takes a decoded picture from the camera's decoder to viewers and
@@ -135,14 +145,22 @@ func (c *camera) emit(f *framepool.Frame) {
 	}
 }
 
-// show offers a picture that just came to those who watch. It borrows f.
+// show offers a picture that just came to those who watch. One that is due for
+// inference waits for its turn there, so that viewers get boxes of that very
+// picture; it is shown at once only where inference has fallen silent. It
+// borrows f.
 func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
-	if !due && received.Sub(c.lastShown) < viewerInterval {
+	silent := c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence
+	if due && !silent {
+		c.lastShown = received
+		return
+	}
+	if received.Sub(c.lastShown) < viewerInterval {
 		return
 	}
 	c.lastShown = received
 	c.raw.offer(picture{frame: f})
-	if c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence {
+	if silent {
 		c.annotated.offer(picture{frame: f})
 	}
 }
@@ -150,6 +168,11 @@ func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
 // report publishes the tracked objects of a frame. It borrows f. What nobody
 // watches is not put into words.
 func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	if c.gone {
+		return
+	}
 	m := f.Meta()
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
 	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
@@ -158,6 +181,10 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		objects = c.objects(tracked)
 	}
 	published := c.p.now()
+	// The counts come first: who hears of a detection finds it counted.
+	c.ages.observe(m, at, published)
+	c.inferred.add(published)
+	c.total.Add(1)
 	if watched {
 		c.p.broker.Publish(&event.Detection{
 			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
@@ -167,9 +194,6 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	if drawn {
 		c.annotated.offer(picture{frame: f, objects: objects})
 	}
-	c.ages.observe(m, at, published)
-	c.inferred.add(published)
-	c.total.Add(1)
 }
 
 func (c *camera) objects(tracked []track.Object) []event.Object {

@@ -22,19 +22,23 @@ type pictureBox struct {
 	mu     sync.Mutex
 	latest picture
 	full   bool
+	seq    uint64 // of the newest picture so far
 	closed bool
 }
 
 func newPictureBox() *pictureBox { return &pictureBox{ready: make(chan struct{}, 1)} }
 
-// put consumes the picture's frame; what it replaces is released.
+// put consumes the picture's frame; what it replaces is released. A picture
+// that comes after a newer one is dropped: time does not run backwards for a
+// viewer.
 func (b *pictureBox) put(p picture) {
+	seq := p.frame.Meta().Seq
 	b.mu.Lock()
 	old, drop := b.latest, b.full
-	if b.closed {
+	if b.closed || seq <= b.seq {
 		old, drop = p, true
 	} else {
-		b.latest, b.full = p, true
+		b.latest, b.full, b.seq = p, true, seq
 	}
 	b.mu.Unlock()
 	if drop {

@@ -86,6 +86,7 @@ func (w *worker) batch(r runner, n int) {
 	for i, j := range w.hand {
 		w.frames[i] = j.frame
 		w.detections[i] = w.detections[i][:0]
+		j.lane.cam.raw.offer(picture{frame: j.frame})
 	}
 	at := stamps{batched: w.now()}
 	err := r.run(w.frames[:n], w.thresholds, w.detections[:n], w.transforms[:n])

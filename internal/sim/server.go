@@ -171,12 +171,15 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	for _, c := range s.cameras {
 		h.cameras["/"+c.Path] = c
 	}
-	server, err := s.start(h, listener)
+	gate := &gatedListener{Listener: listener, open: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(gate.open) })
+	server, err := s.start(h, gate)
 	if err != nil {
 		_ = listener.Close() // the first error tells more
 		return fmt.Errorf("run simulated cameras: %w", err)
 	}
 	defer server.Close()
+	defer open() // or Close would wait for Accept
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -189,6 +192,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		defer c.stream.Close()
 		wg.Go(func() { c.run(ctx) })
 	}
+	open()
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- server.Wait() })
 	select {
@@ -198,6 +202,19 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	case err := <-ended:
 		return fmt.Errorf("run simulated cameras: %w", err)
 	}
+}
+
+// gatedListener lets nobody in before the streams are there: they can be made
+// only once the server runs.
+type gatedListener struct {
+	net.Listener
+	open chan struct{}
+}
+
+// Accept implements net.Listener.
+func (g *gatedListener) Accept() (net.Conn, error) {
+	<-g.open
+	return g.Listener.Accept()
 }
 
 // start finds a pair of free UDP ports, even and odd, as RTP wants them.

@@ -2,6 +2,8 @@ package testkit
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -43,8 +45,8 @@ func EncodeAs(t testing.TB, codec, format, out, size string, frames int, args ..
 // leaves Raw empty.
 func LoadClip(t testing.TB, codec, path, format string) Clip {
 	t.Helper()
-	b := FFmpeg(t, "copy."+codec, "-i", path, "-c", "copy", "-f", codec)
 	c := Clip{Codec: codec}
+	b := stream(t, codec, path)
 	switch codec {
 	case "h264":
 		c.Units = AccessUnitsH264(b)
@@ -61,4 +63,17 @@ func LoadClip(t testing.TB, codec, path, format string) Clip {
 			"-f", "rawvideo", "-pix_fmt", format, "-vsync", "passthrough")
 	}
 	return c
+}
+
+// stream reads a raw stream, or takes it out of a container.
+func stream(t testing.TB, codec, path string) []byte {
+	t.Helper()
+	if filepath.Ext(path) != "."+codec {
+		return FFmpeg(t, "copy."+codec, "-i", path, "-c", "copy", "-f", codec)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

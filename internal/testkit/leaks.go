@@ -1,4 +1,3 @@
-// Package testkit holds what tests of several packages share.
 package testkit
 
 import (

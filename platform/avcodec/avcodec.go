@@ -322,16 +322,12 @@ func (e *JPEGEncoder) Encode(dst, y, cb, cr []byte, strides [3]int) ([]byte, err
 	if err := checkPlanes(e.width, e.height, [3][]byte{y, cb, cr}, strides); err != nil {
 		return dst, fmt.Errorf("encode jpeg: %w", err)
 	}
-	var (
-		data *C.uint8_t
-		size C.int64_t
-	)
 	code := C.ec_encoder_encode(e.c, bytesOf(y), bytesOf(cb), bytesOf(cr),
-		C.int64_t(strides[0]), C.int64_t(strides[1]), C.int64_t(strides[2]), C.int(e.qscale), &data, &size)
+		C.int64_t(strides[0]), C.int64_t(strides[1]), C.int64_t(strides[2]), C.int(e.qscale))
 	if code < 0 {
 		return dst, fmt.Errorf("encode jpeg: %w", codeError(int(code)))
 	}
-	return append(dst, unsafe.Slice((*byte)(data), int(size))...), nil
+	return append(dst, unsafe.Slice((*byte)(e.c.data), int(e.c.size))...), nil
 }
 
 func bytesOf(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(b)) }

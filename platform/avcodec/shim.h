@@ -115,11 +115,18 @@ void ec_decoder_close(ec_decoder *d);
 // Supplied by Go. 0 or negative: no ring.
 extern int edgecamAllocate(uintptr_t handle, ec_request *req, ec_ring_desc *out);
 
-typedef struct ec_encoder ec_encoder;
+typedef struct ec_encoder {
+    const uint8_t *data; // the last file, valid until the next call
+    int64_t size;
+    struct AVCodecContext *ctx;
+    struct AVFrame *frame;
+    struct AVPacket *pkt;
+    int64_t count;
+} ec_encoder;
+
 int ec_encoder_open(ec_encoder **out, int width, int height, int qscale);
 int ec_encoder_encode(ec_encoder *e, const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
-                      int64_t y_stride, int64_t cb_stride, int64_t cr_stride, int qscale,
-                      const uint8_t **data, int64_t *size);
+                      int64_t y_stride, int64_t cb_stride, int64_t cr_stride, int qscale);
 void ec_encoder_close(ec_encoder *e);
 
 typedef struct ec_codec {

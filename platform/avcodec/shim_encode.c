@@ -8,13 +8,6 @@
 
 #include "shim_log.h"
 
-struct ec_encoder {
-    AVCodecContext *ctx;
-    AVFrame *frame;
-    AVPacket *pkt;
-    int64_t count;
-};
-
 static void configure(AVCodecContext *c, int width, int height, int qscale)
 {
     c->width = width;
@@ -85,8 +78,7 @@ void ec_encoder_close(ec_encoder *e)
 // The picture is copied into a frame of our own: the planes are the caller's
 // (Go memory), and libavcodec may keep a frame longer than the call.
 int ec_encoder_encode(ec_encoder *e, const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
-                      int64_t y_stride, int64_t cb_stride, int64_t cr_stride, int qscale,
-                      const uint8_t **data, int64_t *size)
+                      int64_t y_stride, int64_t cb_stride, int64_t cr_stride, int qscale)
 {
     const uint8_t *src[3] = {y, cb, cr};
     const int64_t stride[3] = {y_stride, cb_stride, cr_stride};
@@ -106,7 +98,7 @@ int ec_encoder_encode(ec_encoder *e, const uint8_t *y, const uint8_t *cb, const 
     err = avcodec_send_frame(e->ctx, f);
     if (err < 0 || (err = avcodec_receive_packet(e->ctx, e->pkt)) < 0)
         return err;
-    *data = e->pkt->data;
-    *size = e->pkt->size;
+    e->data = e->pkt->data;
+    e->size = e->pkt->size;
     return 0;
 }

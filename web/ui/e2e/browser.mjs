@@ -69,7 +69,7 @@ export function assertEqual(got, want, what) {
 }
 
 /** Asks until the answer is true, or throws with the last one. */
-export async function until(what, ask, timeout = 15_000) {
+export async function until(what, ask, timeout = 20_000) {
   const end = Date.now() + timeout;
   let last;
   do {

@@ -28,7 +28,7 @@ export class App {
       if (link.kind !== 'online') return;
       const words = teller.tell(cameras);
       if (words !== '') this.news.set(words);
-      this.hub.check(new Set(cameras.filter((c) => c.state === 'live').map((c) => c.id)));
+      this.hub.check(cameras);
     });
   }
 

@@ -24,7 +24,7 @@ export function stateWord(state: ShownState): string {
 const advice: Record<CameraState, string> = {
   connecting: 'This takes a few seconds.',
   live: '',
-  stalled: 'The camera answers but sends no pictures. edgecam opens a new session by itself.',
+  stalled: 'If this lasts, edgecam opens a new session by itself.',
   backoff: 'Check the camera’s power, network and address. edgecam keeps trying.',
   auth_failed: 'Set the right username and password for this camera in the configuration.',
   unsupported: 'Choose another codec or pixel format in the camera’s own settings, or another stream.',

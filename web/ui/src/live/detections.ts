@@ -5,11 +5,13 @@
 import { decodeDetection } from '../api/decode';
 import type { Detection } from '../api/types';
 import { Backoff } from '../backoff';
+import { silenceMs } from './stream';
 
 export class DetectionFeed {
   private source: EventSource | null = null;
   private cameras: readonly string[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private lastAt = 0;
   private readonly backoff = new Backoff(1000, 10_000);
 
   constructor(private readonly onDetection: (d: Detection) => void) {}
@@ -18,6 +20,11 @@ export class DetectionFeed {
   watch(cameras: readonly string[]): void {
     this.cameras = cameras;
     this.open();
+  }
+
+  /** Opens anew when nothing came for too long; to be called now and then while a watched camera is analysed. */
+  checkSilence(): void {
+    if (this.source && Date.now() - this.lastAt > silenceMs) this.open();
   }
 
   private open(): void {
@@ -29,7 +36,9 @@ export class DetectionFeed {
     const query = this.cameras.map((c) => `camera=${encodeURIComponent(c)}`).join('&');
     const source = new EventSource(`/api/v1/detections?${query}`);
     this.source = source;
+    this.lastAt = Date.now();
     const take = (e: MessageEvent): void => {
+      this.lastAt = Date.now();
       const found = decodeDetection(String(e.data));
       if (found) this.onDetection(found);
     };

@@ -1,6 +1,6 @@
 // Brings pictures and detections of the cameras in view to their screens.
 
-import type { Detection } from '../api/types';
+import type { Camera, Detection } from '../api/types';
 import { Store } from '../store';
 import { DetectionFeed } from './detections';
 import type { Frame, Screen } from './screen';
@@ -93,9 +93,11 @@ export class LiveHub {
     this.changed();
   }
 
-  /** To be called after every answer of the server, with the cameras that should give pictures. */
-  check(live: ReadonlySet<string>): void {
-    if ([...this.channels.keys()].some((c) => live.has(c))) this.stream.checkSilence();
+  /** To be called after every answer of the server: what is due and does not come is asked for anew. */
+  check(cameras: readonly Camera[]): void {
+    const live = cameras.filter((c) => c.state === 'live' && this.channels.has(c.id));
+    if (live.length > 0) this.stream.checkSilence();
+    if (live.some((c) => c.detecting && c.inferredFps > 0)) this.feed.checkSilence();
   }
 
   private changed(): void {

@@ -57,7 +57,7 @@ function Standing({ camera }: { camera: Camera }): JSX.Element {
   return (
     <dl class="figures">
       <Figure label="For" value={camera.since === null ? '' : span(clock.now(at) - camera.since)} />
-      <Figure label="Sessions" value={camera.attempts > 0 ? count(camera.attempts) : ''} />
+      <Figure label="Tries" value={camera.attempts > 0 ? count(camera.attempts) : ''} />
       <Figure label="Pictures" value={camera.frames > 0 ? count(camera.frames) : ''} />
     </dl>
   );
