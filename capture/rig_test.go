@@ -32,7 +32,7 @@ func (d *pictureDecoder) Decode(au *capture.AccessUnit, emit func(*framepool.Fra
 	d.rig.decoded = append(d.rig.decoded, *au)
 	d.rig.mu.Unlock()
 	if d.delay > 0 {
-		time.Sleep(d.delay) // bubble time: the work of a slow decoder
+		<-time.After(d.delay) // bubble time: the work of a slow decoder
 	}
 	if d.fail != nil {
 		if err := d.fail(d.n); err != nil {

@@ -238,9 +238,6 @@ func get(ctx context.Context, t *testing.T, url string) string {
 // One camera that works beside all kinds that do not: it is not touched by them,
 // each of them says what is wrong, and no password shows anywhere.
 func TestRunWithCamerasOfAllKinds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
 	good := startProgram(t, nil, "sim", "--listen", "127.0.0.1:0", "--user", "viewer", "--password", "s3cret-word")
 	goodURL := good.line(t, "rtsp://")
 	kinds := map[string]string{} // id → URL
