@@ -360,3 +360,53 @@ func TestRunWithoutRuntimeShowsPicturesAndSaysWhy(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// The program against servers that others wrote.
+func TestRunAgainstRealServers(t *testing.T) {
+	clip := filepath.Join(testkit.Root(t), "internal/sim/pets-s2l1-20s.mp4")
+	vlcClip := filepath.Join(testkit.PublicDir(t), "clip.mp4")
+	data, err := os.ReadFile(clip)
+	if err == nil {
+		err = os.WriteFile(vlcClip, data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cameras := map[string]string{
+		"gstreamer": testkit.GStreamerCamera(t, clip, "viewer", "s3cret-word"),
+		"vlc":       testkit.VLCCamera(t, vlcClip),
+	}
+	listen := freePort(t)
+	var cfg strings.Builder
+	fmt.Fprintf(&cfg, "version: 1\nserver: {listen: %q}\nmemory: {lock: false}\ncameras:\n", listen)
+	for id, url := range cameras {
+		fmt.Fprintf(&cfg, "  %s: {url: %q, username: viewer, password: s3cret-word}\n", id, url)
+	}
+	p := startProgram(t, nil, "run", "--config", write(t, "edgecam.yaml", cfg.String()))
+	p.line(t, "msg=dashboard")
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	for id := range cameras {
+		for done := false; !done; {
+			answer := get(ctx, t, "http://"+listen+"/api/v1/cameras/"+id)
+			var c struct {
+				State    string
+				Width    int
+				Inferred int
+			}
+			if err := json.Unmarshal([]byte(answer), &c); err != nil {
+				t.Fatalf("%v in %s", err, answer)
+			}
+			done = c.State == "live" && c.Width == 768 && c.Inferred >= 10
+			if ctx.Err() != nil {
+				t.Fatalf("camera %s was not analysed: %s", id, answer)
+			}
+		}
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(t); code != exitOK {
+		t.Errorf("exit code %d after SIGTERM", code)
+	}
+}
