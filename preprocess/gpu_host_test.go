@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"testing"
-	"unsafe"
 
 	"github.com/ebitengine/purego"
 
@@ -23,7 +23,7 @@ import (
 func hostKernels(t *testing.T) uintptr {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kernels.so")
-	cmd := exec.Command("g++", "-x", "c++", "-std=c++17", "-DHOST", "-O2", "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-fsanitize=undefined",
+	cmd := exec.Command("g++", "-x", "c++", "-std=c++17", "-DHOST", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-fsanitize=undefined",
 		"-fno-sanitize-recover", "-static-libubsan", "-shared", "-fPIC", "-o", path, "kernels/letterbox.cu")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("compile kernels for the host: %v\n%s", err, out)
@@ -72,27 +72,47 @@ func randomFrame(format framepool.PixelFormat, w, h int, rg framepool.Range, mx 
 func hostSource(f *framepool.Frame) Source {
 	src := Source{Meta: f.Meta()}
 	for i := range src.Meta.Format.Planes() {
-		src.Planes[i] = cuda.DevicePtr(uintptr(unsafe.Pointer(&f.Plane(i)[0])))
+		src.Planes[i] = addressOf(f.Plane(i))
 	}
 	return src
 }
+
+// addressOf is where a slice's bytes lie: to kernels built for the host a
+// device address like any other.
+func addressOf[T any](s []T) cuda.DevicePtr { return cuda.DevicePtr(reflect.ValueOf(s).Pointer()) }
+
+// hostLetterbox is the entry of the host build.
+type hostLetterbox func(images *gpuImage, tensor *gpuTensor, n, threads int32, shared *byte)
 
 func TestKernelLayouts(t *testing.T) {
 	lib := hostKernels(t)
 	var imageSize, tensorSize func() int32
 	purego.RegisterLibFunc(&imageSize, lib, "image_size")
 	purego.RegisterLibFunc(&tensorSize, lib, "tensor_size")
-	if got := int(imageSize()); got != gpuImageBytes || got != int(unsafe.Sizeof(gpuImage{})) {
-		t.Errorf("struct Image has %d bytes in C, %d in Go, %d encoded", got, unsafe.Sizeof(gpuImage{}), gpuImageBytes)
+	sizes := []struct {
+		name          string
+		c, inGo, want int
+	}{
+		{"Image", int(imageSize()), int(reflect.TypeFor[gpuImage]().Size()), gpuImageBytes},
+		{"Tensor", int(tensorSize()), int(reflect.TypeFor[gpuTensor]().Size()), gpuTensorBytes},
 	}
-	if got := int(tensorSize()); got != gpuTensorBytes || got != int(unsafe.Sizeof(gpuTensor{})) {
-		t.Errorf("struct Tensor has %d bytes in C, %d in Go, %d encoded", got, unsafe.Sizeof(gpuTensor{}), gpuTensorBytes)
+	for _, s := range sizes {
+		if s.c != s.want || s.inGo != s.want {
+			t.Errorf("struct %s has %d bytes in C and %d in Go, want %d", s.name, s.c, s.inGo, s.want)
+		}
+	}
+	var header func(logH int32) int32
+	purego.RegisterLibFunc(&header, lib, "letterbox_header")
+	for logH := range int32(8) {
+		if got, want := int(header(logH)), (Tile{Width: 1, Height: 1 << logH}).header(); got != want {
+			t.Errorf("tile of %d rows: pixels begin at %d in C, %d in Go", 1<<logH, got, want)
+		}
 	}
 }
 
 func TestKernelAgreesWithCPU(t *testing.T) {
 	lib := hostKernels(t)
-	var letterbox func(images, tensor unsafe.Pointer, n, threads int32, shared unsafe.Pointer)
+	var letterbox hostLetterbox
 	purego.RegisterLibFunc(&letterbox, lib, "letterbox_host")
 	formats := []framepool.PixelFormat{
 		framepool.I420, framepool.I422, framepool.I444, framepool.Gray8, framepool.NV12,
@@ -108,7 +128,7 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 				spec.Order = infer.ColorOrder(i % 2)
 				spec.Align = infer.Align(i / 2 % 2)
 				f := randomFrame(format, size[0], size[1], framepool.Range(i%2), framepool.Matrix(i%3), r)
-				for _, tile := range []Tile{{128, 8}, {32, 1}, {16, 16}, {1, 1}} {
+				for _, tile := range []Tile{{128, 8}, {32, 1}, {16, 16}, {1, 1}, {256, 4}} {
 					name := fmt.Sprintf("%dx%d tile %dx%d", size[0], size[1], tile.Width, tile.Height)
 					for _, half := range []bool{false, true} {
 						judge(t, name, f, spec, tile, half, letterbox)
@@ -120,9 +140,7 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, name string, f *framepool.Frame, spec infer.InputSpec, tile Tile, half bool,
-	letterbox func(images, tensor unsafe.Pointer, n, threads int32, shared unsafe.Pointer),
-) {
+func judge(t *testing.T, name string, f *framepool.Frame, spec infer.InputSpec, tile Tile, half bool, letterbox hostLetterbox) {
 	t.Helper()
 	n := 3 * spec.Width * spec.Height
 	want := make([]float32, n)
@@ -134,17 +152,17 @@ func judge(t *testing.T, name string, f *framepool.Frame, spec infer.InputSpec, 
 	for i := range out {
 		out[i] = 0x7fc0_7fc0
 	}
-	img := newGPUImage(hostSource(f), tr, cuda.DevicePtr(uintptr(unsafe.Pointer(&out[0]))))
+	img := newGPUImage(hostSource(f), tr, addressOf(out))
 	tile = tile.fit(&img)
 	size := tile.shared(&img)
 	shared := make([]byte, size+64)
-	at := (16 - int(uintptr(unsafe.Pointer(&shared[0]))&15)) & 15
+	at := int(-addressOf(shared) & 15)
 	guard := shared[at+size:]
 	for i := range guard {
 		guard[i] = 0xa5
 	}
 	tensor := newGPUTensor(spec, half, tile)
-	letterbox(unsafe.Pointer(&img), unsafe.Pointer(&tensor), 1, 64, unsafe.Pointer(&shared[at]))
+	letterbox(&img, &tensor, 1, 64, &shared[at])
 	runtime.KeepAlive(f)
 	for i, b := range guard {
 		if b != 0xa5 {

@@ -8,5 +8,5 @@ out=${1:-$here}
 for f in "$here"/*.cu; do
   name=$(basename "$f" .cu)
   clang-19 -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_53 \
-    -Xclang -target-feature -Xclang +ptx63 -O3 -fno-ident -S -o "$out/$name.ptx" "$f"
+    -Xclang -target-feature -Xclang +ptx63 -O3 -ffp-contract=off -fno-ident -S -o "$out/$name.ptx" "$f"
 done
