@@ -61,9 +61,10 @@ func newDepacketizer(t *track) (depacketizer, error) {
 // good when one marker gets lost. The assembler groups instead.
 func perPacket(decode func(*rtp.Packet) ([][]byte, error), more error) depacketizer {
 	return func(pkt *rtp.Packet) ([][]byte, error) {
-		marked := *pkt
-		marked.Marker = true
-		nalus, err := decode(&marked)
+		marker := pkt.Marker
+		pkt.Marker = true
+		nalus, err := decode(pkt)
+		pkt.Marker = marker
 		if errors.Is(err, more) {
 			return nil, errIncomplete
 		}

@@ -95,6 +95,7 @@ func attempt(t *testing.T, o rtsp.Options, n int) (*recorder, error) {
 }
 
 func TestSourcePlays(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP, rtsp.Auto} {
 		t.Run(string(transport), func(t *testing.T) {
 			s := startSim(t, sim.Options{})

@@ -86,6 +86,9 @@ func (a *appliance) build() (err error) {
 // that the config names and that cannot be used is the config's problem and
 // ends the start.
 func (a *appliance) loadEngine() (problem string, err error) {
+	if p := a.cfg.Inference.Provider; p == "cuda" || p == "tensorrt" {
+		return "", fmt.Errorf("inference.provider is %s, and this version has no GPU engine yet: use auto or cpu", p)
+	}
 	engine, err := ort.New(ort.Options{
 		Library: a.cfg.Inference.Library, Model: a.cfg.Inference.Model, Precision: a.cfg.Inference.Precision,
 		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU),

@@ -7,8 +7,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"edgecam/internal/config"
 )
 
 // The exit codes of the contract.
@@ -61,7 +59,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 		fmt.Fprintf(stderr, "Try: %s\n", hint.Try())
 	}
 	var usage *usageError
-	var bad config.Errors
+	var bad *configError
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage

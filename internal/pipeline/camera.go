@@ -91,7 +91,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		ConnectTimeout:    cfg.ConnectTimeout,
 		FirstFrameTimeout: cfg.FirstFrameTimeout,
 		StallTimeout:      cfg.StallTimeout,
-		Logger:            c.logger,
+		Logger:            p.logger, // it adds the camera itself, as the decoder does
 	})
 	if err != nil {
 		return nil, fmt.Errorf("camera %s: %w", id, err)
@@ -222,7 +222,7 @@ func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	d, err := decode.New(decode.Options{
 		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
-		Logger: c.logger,
+		Logger: c.p.logger,
 	})
 	if err != nil {
 		return nil, err

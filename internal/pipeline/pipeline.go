@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -80,7 +81,8 @@ type running struct {
 	done   chan struct{}
 }
 
-// New builds a pipeline with every camera of the config. Nothing runs before Run.
+// New builds a pipeline with every camera of the config; one that cannot be
+// built is left out and shown with the reason. Nothing runs before Run.
 func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
@@ -94,14 +96,17 @@ func New(o Options) (*Pipeline, error) {
 	if p.engine != nil {
 		p.engineLabels = p.engine.Info().Labels
 	}
-	built, err := p.build(o.Config, sortedIDs(o.Config.Cameras))
-	if err != nil {
-		return nil, err
-	}
-	for id, cam := range built {
+	bad := maps.Clone(o.Bad)
+	for _, id := range sortedIDs(o.Config.Cameras) {
+		cam, err := p.newCamera(id, o.Config.Cameras[id])
+		if err != nil {
+			p.logger.Error("camera left out", "err", err)
+			bad = withReason(bad, id, err.Error())
+			continue
+		}
 		p.cameras[id] = &running{cam: cam}
 	}
-	for id, why := range o.Bad {
+	for id, why := range bad {
 		cam, err := p.newCamera(id, config.Camera{})
 		if err != nil {
 			return nil, err
@@ -273,6 +278,14 @@ func (p *Pipeline) sorted() []*camera {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
 	return out
+}
+
+func withReason(m map[string]string, id, why string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[id] = why
+	return m
 }
 
 func sortedIDs(m map[string]config.Camera) []string {
