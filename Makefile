@@ -80,6 +80,10 @@ $(GOLANGCI):
 	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(@D)/golangci-lint $@
 
+.PHONY: ptx
+ptx: ## compile the CUDA kernels to the PTX that is committed (needs clang-19)
+	@$(STEP) "compile the kernels" scripts/ptx.sh
+
 .PHONY: install
 install: build ## binary, unit, user and a first configuration (as root; DESTDIR for packagers)
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' ORT_DIR='$(ORT_DIR)' scripts/install.sh

@@ -22,7 +22,8 @@
 // A slot is kept by a count of references. They belong to buffers, to frame
 // handles, and to decoders in C, which count in the same words (see
 // [Control]). The slot is free again when the count is zero, whoever comes
-// last.
+// last. A picture that a decoder left in GPU memory ([NewDeviceFrame]) is kept
+// the same way; its surface goes back with the last handle.
 //
 // # Concurrency
 //

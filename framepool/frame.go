@@ -18,8 +18,9 @@ func Live() int64 { return live.Load() }
 // methods but Release may be called by several goroutines; Release ends the
 // handle, and every later call on it panics.
 type Frame struct {
-	pool     *Pool    // nil for a heap frame
-	planes   [][]byte // of a heap frame
+	pool     *Pool         // nil for a heap or device frame
+	planes   [][]byte      // of a heap frame
+	device   *deviceMemory // of a device frame
 	meta     *Meta
 	slot     int
 	gen      uint32
@@ -81,7 +82,10 @@ func (f *Frame) Retain() *Frame {
 	if f.pool != nil && !retainWord(f.pool.region.word(f.slot), f.gen) {
 		panic(fmt.Sprintf("framepool: retain of frame %s/%d: generation %d is stale", f.meta.Camera, f.meta.Seq, f.gen))
 	}
-	n := &Frame{pool: f.pool, planes: f.planes, meta: f.meta, slot: f.slot, gen: f.gen}
+	if f.device != nil {
+		f.device.refs.Add(1) // this handle keeps it above 0
+	}
+	n := &Frame{pool: f.pool, planes: f.planes, device: f.device, meta: f.meta, slot: f.slot, gen: f.gen}
 	live.Add(1)
 	trackFrame(n)
 	return n
@@ -95,8 +99,11 @@ func (f *Frame) Release() {
 	}
 	live.Add(-1)
 	f.track.end()
-	if f.pool != nil {
+	switch {
+	case f.pool != nil:
 		f.pool.drop(f.slot, f.gen)
+	case f.device != nil:
+		f.device.drop()
 	}
 }
 
@@ -107,12 +114,12 @@ func (f *Frame) Meta() *Meta {
 }
 
 // Plane gives plane i from its first visible sample to its last, with rows
-// Stride(i) apart; nil for a plane that the format lacks. It is valid until
-// the handle is released. Do not write it.
+// Stride(i) apart; nil for a plane that the format lacks and for a picture in
+// device memory. It is valid until the handle is released. Do not write it.
 func (f *Frame) Plane(i int) []byte {
 	f.check("plane")
 	m := f.meta
-	if i < 0 || i >= m.Format.Planes() {
+	if i < 0 || i >= m.Format.Planes() || f.device != nil {
 		return nil
 	}
 	if f.pool == nil {
@@ -132,10 +139,14 @@ func (f *Frame) Stride(i int) int {
 // Memory says where the samples lie.
 func (f *Frame) Memory() MemoryKind {
 	f.check("memory kind")
-	if f.pool == nil {
+	switch {
+	case f.device != nil:
+		return MemoryDevice
+	case f.pool == nil:
 		return MemoryHeap
+	default:
+		return f.pool.memory()
 	}
-	return f.pool.memory()
 }
 
 // DevicePlane gives the device's address of the first visible sample of plane
@@ -143,7 +154,13 @@ func (f *Frame) Memory() MemoryKind {
 // hold the handle until the device has finished.
 func (f *Frame) DevicePlane(i int) (uintptr, bool) {
 	f.check("device plane")
-	if f.pool == nil || !f.pool.onDevice || i < 0 || i >= f.meta.Format.Planes() {
+	if i < 0 || i >= f.meta.Format.Planes() {
+		return 0, false
+	}
+	if f.device != nil {
+		return f.device.planes[i], true
+	}
+	if f.pool == nil || !f.pool.onDevice {
 		return 0, false
 	}
 	return f.pool.device + uintptr(f.slot*f.pool.slotStride+f.meta.Offset[i]), true

@@ -17,15 +17,20 @@ var letterboxPTX []byte
 // (SMALL in kernels/letterbox.cu).
 const smallBatch = 16
 
-// blockThreads is the size of a block: eight warps keep enough loads on their
-// way to fill a PCIe link, and fit twice on the smallest multiprocessor.
-const blockThreads = 256
+// A block's threads: a power of two that holds the description's words and does
+// not exceed MOST_THREADS of kernels/letterbox.cu.
+const (
+	leastThreads   = 64
+	mostThreads    = 512
+	defaultThreads = 256
+)
 
 // GPUOptions say how a GPU is set up.
 type GPUOptions struct {
 	Half     bool // write float16 instead of float32
 	MaxBatch int  // most pictures of one Launch, at least 1
 	Tile     Tile // zero value: the size that measured best
+	Threads  int  // of a block: 64, 128, 256 or 512; 0: what measured best
 }
 
 // GPU fills input tensors on a graphics card, with the rules and results of
@@ -49,11 +54,8 @@ func defaultTile() Tile { return Tile{Width: 128, Height: 8} }
 
 // NewGPU loads the kernels.
 func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
-	if o.MaxBatch < 1 {
-		return nil, errors.New("new gpu preprocessing: MaxBatch must be at least 1")
-	}
-	if o.Tile == (Tile{}) {
-		o.Tile = defaultTile()
+	if err := o.complete(spec); err != nil {
+		return nil, fmt.Errorf("new gpu preprocessing: %w", err)
 	}
 	g := &GPU{spec: spec, o: o, images: make([]gpuImage, max(o.MaxBatch, smallBatch))}
 	if err := g.load(c); err != nil {
@@ -61,6 +63,29 @@ func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
 	}
 	return g, nil
 }
+
+// complete fills in defaults and refuses what the kernels cannot do.
+func (o *GPUOptions) complete(spec infer.InputSpec) error {
+	if o.Tile == (Tile{}) {
+		o.Tile = defaultTile()
+	}
+	if o.Threads == 0 {
+		o.Threads = defaultThreads
+	}
+	const mostSamples = 1 << 27 // of a plane: offsets in an image's output are 32-bit
+	switch {
+	case o.MaxBatch < 1 || o.MaxBatch > maxGridZ:
+		return fmt.Errorf("MaxBatch %d: 1 to %d pictures can be taken", o.MaxBatch, maxGridZ)
+	case o.Threads < leastThreads || o.Threads > mostThreads || o.Threads&(o.Threads-1) != 0:
+		return fmt.Errorf("%d threads: must be a power of two from %d to %d", o.Threads, leastThreads, mostThreads)
+	case spec.Width < 1 || spec.Height < 1 || spec.Width > mostSamples/spec.Height:
+		return fmt.Errorf("input of %dx%d cannot be filled", spec.Width, spec.Height)
+	}
+	return o.Tile.check()
+}
+
+// maxGridZ is the most blocks of a launch in the third direction.
+const maxGridZ = 65535
 
 func (g *GPU) load(c *cuda.Context) (err error) {
 	if g.module, err = c.Load(letterboxPTX); err != nil {
@@ -111,11 +136,11 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	if len(batch) <= smallBatch {
 		copy(cuda.At[[smallBatch]gpuImage](g.smallArgs, 0)[:], g.images[:len(batch)])
 		cuda.Set(g.smallArgs, 1, tensor)
-		return c.Launch(g.small, grid, [3]uint32{blockThreads, 1, 1}, shared, s, g.smallArgs)
+		return c.Launch(g.small, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.smallArgs)
 	}
 	copyImages(g.table.Bytes, g.images[:len(batch)])
 	cuda.Set(g.largeArgs, 1, tensor)
-	return c.Launch(g.large, grid, [3]uint32{blockThreads, 1, 1}, shared, s, g.largeArgs)
+	return c.Launch(g.large, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.largeArgs)
 }
 
 // imageBytes is the size of one image's part of the tensor.
@@ -150,8 +175,11 @@ func checkSource(src Source) error {
 		return fmt.Errorf("picture of %dx%d is empty", m.Width, m.Height)
 	}
 	for i := range m.Format.Planes() {
-		if src.Planes[i] == 0 {
+		switch {
+		case src.Planes[i] == 0:
 			return fmt.Errorf("plane %d has no device address", i)
+		case m.Format.SampleBytes() == 2 && (uint64(src.Planes[i])|uint64(m.Stride[i]))&1 != 0:
+			return fmt.Errorf("plane %d of 2-byte samples begins at an odd address or has odd rows", i)
 		}
 	}
 	return nil

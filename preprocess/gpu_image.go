@@ -3,6 +3,7 @@ package preprocess
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 
 	"edgecam/framepool"
 	"edgecam/infer"
@@ -59,15 +60,17 @@ func newGPUImage(src Source, t Transform, out cuda.DevicePtr) gpuImage {
 		g.cry = float32(float64(m.Height) / float64(int(1)<<sy) / float64(t.Height))
 	}
 	k := colorCoefficients(m.Format.BitDepth(), m.Range, m.Matrix)
-	g.yk, g.y0 = float32(k.y), float32(-k.y*k.black)
-	g.rv, g.gu, g.gv, g.bu, g.mid = float32(k.rv), float32(k.gu), float32(k.gv), float32(k.bu), float32(k.mid)
+	// The kernel interpolates codes times weightOne.
+	g.yk, g.y0 = float32(k.y/weightOne), float32(-k.y*k.black)
+	g.rv, g.gu, g.gv, g.bu = float32(k.rv/weightOne), float32(k.gu/weightOne), float32(k.gv/weightOne), float32(k.bu/weightOne)
+	g.mid = float32(k.mid * weightOne)
 	return g
 }
 
 // gpuTensor is struct Tensor of kernels/letterbox.cu, byte for byte.
 type gpuTensor struct {
 	width, height int32
-	tileW, tileH  int32
+	logW, logH    int32
 	half          int32
 	channel       [3]int32
 	mul, add      [3]float32
@@ -75,7 +78,10 @@ type gpuTensor struct {
 }
 
 func newGPUTensor(spec infer.InputSpec, half bool, tile Tile) gpuTensor {
-	t := gpuTensor{width: int32(spec.Width), height: int32(spec.Height), tileW: int32(tile.Width), tileH: int32(tile.Height), channel: [3]int32{0, 1, 2}}
+	t := gpuTensor{
+		width: int32(spec.Width), height: int32(spec.Height), channel: [3]int32{0, 1, 2},
+		logW: int32(bits.Len(uint(tile.Width)) - 1), logH: int32(bits.Len(uint(tile.Height)) - 1),
+	}
 	if spec.Order == infer.BGR {
 		t.channel = [3]int32{2, 1, 0}
 	}
@@ -89,51 +95,6 @@ func newGPUTensor(spec infer.InputSpec, half bool, tile Tile) gpuTensor {
 		t.add[i] = norms[ch].add
 	}
 	t.pad = pad
-	return t
-}
-
-// Tile is the part of the output that one block of threads writes. Width is a
-// power of two.
-type Tile struct{ Width, Height int }
-
-// maxShared is the dynamic shared memory that every GPU gives a block without
-// being asked for more.
-const maxShared = 48 << 10
-
-// shared is the most dynamic shared memory that a block of this tile needs for
-// the picture: the windows of all its planes (window_of in kernels/image.h).
-func (t Tile) shared(g *gpuImage) int {
-	total := window(t, int(g.bytes), g.rx, g.ry)
-	switch g.planes {
-	case 2:
-		total += window(t, int(2*g.bytes), g.crx, g.cry)
-	case 3:
-		total += 2 * window(t, int(g.bytes), g.crx, g.cry)
-	}
-	return total
-}
-
-// window bounds one plane's part. A tile of n outputs at ratio r spans at most
-// (n-1)·r+2 samples, and rounding may add one at each end.
-func window(t Tile, step int, rx, ry float32) int {
-	cols := int(math.Ceil(float64(t.Width-1)*float64(rx))) + 4
-	rows := 2 * t.Height
-	if ry <= 2 {
-		rows = int(math.Ceil(float64(t.Height-1)*float64(ry))) + 4
-	}
-	return rows * ((cols*step + 30) / 16) * 16
-}
-
-// fit halves a tile until the picture's windows fit into shared memory: rows
-// first, as long rows are what the bus likes.
-func (t Tile) fit(g *gpuImage) Tile {
-	for t.shared(g) > maxShared && t.Width*t.Height > 1 {
-		if t.Height > 1 {
-			t.Height /= 2
-		} else {
-			t.Width /= 2
-		}
-	}
 	return t
 }
 

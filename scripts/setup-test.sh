@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The real peers that the tests run against: FFmpeg's command to make streams,
-# GStreamer's RTSP server and VLC as cameras, Chromium as the viewer, and
-# systemd's own checks for the unit.
+# GStreamer's RTSP server and VLC as cameras, Chromium as the viewer, systemd's
+# own checks for the unit, and the compilers that build the GPU kernels, for the
+# card (clang) and for the host (g++).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/apt.sh"
@@ -13,6 +14,7 @@ packages=(
   python3-gi gir1.2-gst-rtsp-server-1.0
   vlc-bin vlc-plugin-base
   systemd
+  clang-19 g++
 )
 # Any Chromium-family browser will do; only where there is none, Debian's.
 browser=

@@ -5,85 +5,195 @@
 
 struct Tensor {
   int width, height;
-  int tile_w, tile_h; // output samples of a block; tile_w is a power of two
-  int half;           // 1 = float16 output, 0 = float32
-  int channel[3];     // the tensor's plane of R, G and B
+  int log_w, log_h;     // a block's tile is 1<<log_w columns by 1<<log_h rows
+  int half;             // 1 = float16 output, 0 = float32
+  int channel[3];       // the tensor's plane of R, G and B
   float mul[3], add[3]; // of R, G and B: value 0..255 to normalised
-  float pad[3];       // of the tensor's planes, normalised
+  float pad[3];         // of the tensor's planes, normalised
 };
 
-DEVICE void put(const Tensor *o, u64 out, int channel, int at, float v) {
-  long long k = (long long)channel * o->width * o->height + at;
-  if (o->half)
-    ((u16 *)out)[k] = half_bits(v);
+// Outputs are the addresses of R, G and B of one output sample.
+struct Outputs { u64 at[3]; };
+
+template <int HALF> DEVICE void put(u64 p, float v) {
+  if (HALF)
+    store<u16>(p, half_bits(v));
   else
-    ((float *)out)[k] = v;
+    store<float>(p, v);
 }
 
-DEVICE void put_pixel(const Image *m, const Tensor *o, const Tile *t, int x, int y) {
-  int at = y * o->width + x;
-  int i = x - m->x - t->tx, j = y - m->y - t->ty;
-  if (i < 0 || i >= t->tw || j < 0 || j >= t->th) {
+// code_at reads a code in shared memory. 2-byte samples have even addresses.
+template <int BYTES> DEVICE int code_at(int at, int shift) {
+  if (BYTES == 1) return shared[at];
+  return (*in_shared<const u16>(at) >> shift) & 0x3ff;
+}
+
+// Column is what the interpolation needs of one output column: bytes from a
+// line's start to the first sample, from there to the second, and the weights.
+struct Column { int off, next, a, b; };
+
+DEVICE Column column_of(int i, float ratio, int count, int step, int first) {
+  Tap x = tap_of(i, ratio, count);
+  Column c = {x.at * step - first, count > 1 ? step : 0, WEIGHT_ONE - x.w, x.w};
+  return c;
+}
+
+// pair blends two samples of a row: a code times WEIGHT_ONE, as a float with
+// 2^23 on top. That takes one logical operation, a conversion takes many times
+// as long.
+template <int BYTES> DEVICE float pair(int at, const Column *c, int shift) {
+  int v = code_at<BYTES>(at, shift) * c->a + code_at<BYTES>(at + c->next, shift) * c->b;
+  return float_of((u32)v | 0x4b000000u);
+}
+
+// blend interpolates one component: a code times WEIGHT_ONE. off is added to
+// the column's place.
+template <int BYTES> DEVICE float blend(const Line *l, const Column *c, int off, int shift) {
+  float top = pair<BYTES>(l->top + c->off + off, c, shift), bottom = pair<BYTES>(l->bottom + c->off + off, c, shift);
+  return madd(bottom - top, l->w, top - 8388608.0f);
+}
+
+// Sample is one output pixel's luma and chroma in 0..255 and around 0, the
+// latter times WEIGHT_ONE and not scaled to the range yet.
+struct Sample { float y, cb, cr; };
+
+template <int BYTES, int PLANES>
+DEVICE Sample sample_at(const Image *m, int log_h, int j, const Column *luma, const Column *chroma) {
+  const Line *l = in_shared<const Line>(lines_at(0, log_h)) + j;
+  Sample s = {0.0f, 0.0f, 0.0f};
+  s.y = madd(blend<BYTES>(l, luma, 0, m->shift), m->yk, m->y0);
+  if (PLANES == 1) return s;
+  l += 1 << log_h;
+  s.cb = blend<BYTES>(l, chroma, 0, m->shift) - m->mid;
+  if (PLANES == 2) {
+    s.cr = blend<BYTES>(l, chroma, BYTES, m->shift) - m->mid;
+    return s;
+  }
+  l += 1 << log_h;
+  s.cr = blend<BYTES>(l, chroma, 0, m->shift) - m->mid;
+  return s;
+}
+
+template <int HALF> DEVICE void put_pixel(const Image *m, const Tensor *o, Sample s, const Outputs *p, u32 off) {
+  float r = fclamp(madd(s.cr, m->rv, s.y), 0.0f, 255.0f);
+  float g = fclamp(madd(s.cb, -m->gu, madd(s.cr, -m->gv, s.y)), 0.0f, 255.0f);
+  float b = fclamp(madd(s.cb, m->bu, s.y), 0.0f, 255.0f);
+  put<HALF>(p->at[0] + off, madd(r, o->mul[0], o->add[0]));
+  put<HALF>(p->at[1] + off, madd(g, o->mul[1], o->add[1]));
+  put<HALF>(p->at[2] + off, madd(b, o->mul[2], o->add[2]));
+}
+
+// emit_column writes every step-th row of one column of the tile, from row j on.
+template <int BYTES, int PLANES, int HALF>
+DEVICE void emit_column(const Image *m, const Tensor *o, const Tile *t, int x, int j, int step) {
+  int size = HALF ? 2 : 4;
+  u64 plane = (u64)(o->width * o->height) * size;
+  Outputs p;
 #pragma unroll
-    for (int c = 0; c < 3; c++) put(o, m->out, c, at, o->pad[c]);
-    return;
+  for (int c = 0; c < 3; c++) p.at[c] = m->out + o->channel[c] * plane + (u64)x * size;
+  int rows = imin(1 << o->log_h, o->height - t->y);
+  int skip = m->y + t->ty - t->y; // rows of padding above the picture's part
+  int i = x - m->x;
+  bool inside = i >= t->tx && i < t->tx + t->tw;
+  Column luma = {0, 0, 0, 0}, chroma = {0, 0, 0, 0};
+  if (inside) {
+    const Window *w = windows();
+    luma = column_of(i, m->rx, m->width, BYTES, w[0].first);
+    if (PLANES > 1) chroma = column_of(i, m->crx, m->cwidth, PLANES == 2 ? 2 * BYTES : BYTES, w[1].first);
   }
-  Sample s = sample_at(m, t, i, j);
-  float r = fclamp(s.y + s.cr * m->rv, 0.0f, 255.0f);
-  float g = fclamp(s.y - s.cb * m->gu - s.cr * m->gv, 0.0f, 255.0f);
-  float b = fclamp(s.y + s.cb * m->bu, 0.0f, 255.0f);
-  put(o, m->out, o->channel[0], at, r * o->mul[0] + o->add[0]);
-  put(o, m->out, o->channel[1], at, g * o->mul[1] + o->add[1]);
-  put(o, m->out, o->channel[2], at, b * o->mul[2] + o->add[2]);
+  for (; j < rows; j += step) {
+    u32 off = (u32)((t->y + j) * o->width) * size;
+    if (inside && j >= skip && j < skip + t->th) {
+      put_pixel<HALF>(m, o, sample_at<BYTES, PLANES>(m, o->log_h, j - skip, &luma, &chroma), &p, off);
+      continue;
+    }
+#pragma unroll
+    for (int c = 0; c < 3; c++) put<HALF>(p.at[c] + off, o->pad[o->channel[c]]);
+  }
 }
 
-DEVICE Tile letterbox_tile(const Image *m, const Tensor *o, dim block, u8 *shared) {
-  return tile_of(m, block.x * o->tile_w, o->tile_w, block.y * o->tile_h, o->tile_h, shared);
+template <int BYTES, int PLANES, int HALF> DEVICE void emit_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+  int cols = imin(1 << o->log_w, nthreads); // both powers of two
+  int step = nthreads / cols;
+  for (int i = tid & (cols - 1); i < 1 << o->log_w && t->x + i < o->width; i += cols)
+    emit_column<BYTES, PLANES, HALF>(m, o, t, t->x + i, tid / cols, step);
 }
 
-DEVICE void letterbox_emit(const Image *m, const Tensor *o, const Tile *t, dim block, int tid, int nthreads) {
-  int x0 = block.x * o->tile_w, y0 = block.y * o->tile_h;
-  for (int k = tid; k < o->tile_w * o->tile_h; k += nthreads) {
-    int j = k / o->tile_w, i = k & (o->tile_w - 1);
-    if (x0 + i < o->width && y0 + j < o->height) put_pixel(m, o, t, x0 + i, y0 + j);
+template <int HALF> DEVICE void emit_to(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+  switch (m->bytes * 4 + m->planes) {
+    case 5: emit_as<1, 1, HALF>(m, o, t, tid, nthreads); break;
+    case 6: emit_as<1, 2, HALF>(m, o, t, tid, nthreads); break;
+    case 7: emit_as<1, 3, HALF>(m, o, t, tid, nthreads); break;
+    case 9: emit_as<2, 1, HALF>(m, o, t, tid, nthreads); break;
+    case 10: emit_as<2, 2, HALF>(m, o, t, tid, nthreads); break;
+    case 11: emit_as<2, 3, HALF>(m, o, t, tid, nthreads); break;
   }
+}
+
+// emit is the last step: every sample of the tile is interpolated, converted
+// and written, neighbouring threads writing neighbouring samples.
+DEVICE void emit(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+  if (o->half)
+    emit_to<1>(m, o, t, tid, nthreads);
+  else
+    emit_to<0>(m, o, t, tid, nthreads);
+}
+
+DEVICE Tile letterbox_tile(const Image *m, const Tensor *o, int x, int y) {
+  return tile_of(m, x << o->log_w, 1 << o->log_w, y << o->log_h, 1 << o->log_h);
 }
 
 #ifdef HOST
 
-extern "C" void letterbox_host(const Image *images, const Tensor *o, int n, int nthreads, u8 *shared) {
-  dim b;
-  for (b.z = 0; b.z < n; b.z++)
-    for (b.y = 0; b.y * o->tile_h < o->height; b.y++)
-      for (b.x = 0; b.x * o->tile_w < o->width; b.x++) {
-        Tile t = letterbox_tile(&images[b.z], o, b, shared);
-        for (int tid = 0; tid < nthreads; tid++) fetch_tile(&images[b.z], &t, tid, nthreads);
-        for (int tid = 0; tid < nthreads; tid++) letterbox_emit(&images[b.z], o, &t, b, tid, nthreads);
+extern "C" void letterbox_host(const Image *images, const Tensor *o, int n, int nthreads, u8 *memory) {
+  shared = memory;
+  for (int z = 0; z < n; z++)
+    for (int y = 0; y << o->log_h < o->height; y++)
+      for (int x = 0; x << o->log_w < o->width; x++) {
+        for (int tid = 0; tid < nthreads; tid++) place_image(&images[z], tid);
+        const Image *m = image();
+        Tile t = letterbox_tile(m, o, x, y);
+        for (int tid = 0; tid < nthreads; tid++) place_windows(m, &t, o->log_h, tid);
+        for (int tid = 0; tid < nthreads; tid++) place_rows(m, &t, o->log_h, tid, nthreads);
+        for (int tid = 0; tid < nthreads; tid++) fetch(m, &t, o->log_h, tid, nthreads);
+        for (int tid = 0; tid < nthreads; tid++) emit(m, o, &t, tid, nthreads);
       }
 }
 
 extern "C" int image_size() { return sizeof(Image); }
 extern "C" int tensor_size() { return sizeof(Tensor); }
+extern "C" int letterbox_header(int log_h) { return bytes_at(log_h); }
 
 #else
 
-extern SHARED __attribute__((aligned(16))) u8 shared[];
-
-DEVICE void letterbox_block(const Image *m, const Tensor *o) {
+DEVICE void letterbox_block(const Image *from, const Tensor *o) {
   dim b = block();
-  Tile t = letterbox_tile(m, o, b, shared);
-  fetch_tile(m, &t, thread(), threads());
+  int tid = thread(), n = threads();
+  place_image(from, tid);
   __syncthreads();
-  letterbox_emit(m, o, &t, b, thread(), threads());
+  const Image *m = image();
+  Tile t = letterbox_tile(m, o, b.x, b.y);
+  if (t.tw) { // the same for all threads of the block
+    place_windows(m, &t, o->log_h, tid);
+    __syncthreads();
+    place_rows(m, &t, o->log_h, tid, n);
+    __syncthreads();
+    fetch(m, &t, o->log_h, tid, n);
+    __syncthreads();
+  }
+  emit(m, o, &t, tid, n);
 }
 
-// letterbox reads the descriptions from device memory.
-KERNEL void letterbox(const Image *images, Tensor o) { letterbox_block(&images[block().z], &o); }
+#define BOUNDS __attribute__((launch_bounds(MOST_THREADS, 1024 / MOST_THREADS)))
+#define MOST_THREADS 512
+
+// letterbox reads the descriptions from memory.
+KERNEL BOUNDS void letterbox(const Image *images, Tensor o) { letterbox_block(&images[block().z], &o); }
 
 // letterbox_small takes up to SMALL descriptions as a kernel parameter, which
-// spares the copy of them: that copy costs more than the kernel for one image.
+// spares the fetching of them.
 #define SMALL 16
 struct Images { Image m[SMALL]; };
-KERNEL void letterbox_small(Images images, Tensor o) { letterbox_block(&images.m[block().z], &o); }
+KERNEL BOUNDS void letterbox_small(Images images, Tensor o) { letterbox_block(&images.m[block().z], &o); }
 
 #endif

@@ -1,7 +1,8 @@
 // What the kernels need of CUDA, without a CUDA toolkit: clang compiles the .cu
 // files for the device with these few lines, and any C++ compiler builds them
 // for the host with HOST defined, where a loop stands in for the threads of a
-// block. The tests run both against the Go twins.
+// block. The tests run both against the Go twins. Arithmetic is the same to the
+// bit on both: nothing is contracted (-ffp-contract=off) but where madd says so.
 #pragma once
 
 typedef unsigned char u8;
@@ -16,25 +17,38 @@ typedef unsigned long long u64;
 
 #define DEVICE static inline
 #define KERNEL static
-#define SHARED_ALIGN 16
 
 struct dim { int x, y, z; };
 struct vec { u32 w[4]; };
 
+static u8 *shared; // of the block; each host entry sets it
+
 DEVICE float rounded(float v) { return rintf(v); }
+DEVICE float madd(float a, float b, float c) { return fmaf(a, b, c); }
+DEVICE float float_of(u32 bits) { float f; memcpy(&f, &bits, 4); return f; }
+DEVICE u32 bits_of(float f) { u32 b; memcpy(&b, &f, 4); return b; }
 DEVICE u16 half_bits(float v) { _Float16 h = (_Float16)v; u16 b; memcpy(&b, &h, 2); return b; }
-DEVICE vec load_vec(const u8 *p) { vec v; memcpy(&v, p, 16); return v; }
-DEVICE void store_vec(u8 *p, vec v) { memcpy(p, &v, 16); }
-DEVICE u32 take_ticket(u32 *counter) { return (*counter)++; }
+DEVICE float float_of_half(u16 b) { _Float16 h; memcpy(&h, &b, 2); return (float)h; }
+DEVICE vec load_vec(u64 p) { vec v; memcpy(&v, (const void *)p, 16); return v; }
+DEVICE u32 word(const vec *v, int i) { return v->w[i]; }
+DEVICE vec make_vec(u32 a, u32 b, u32 c, u32 d) { vec v = {{a, b, c, d}}; return v; }
+template <typename T> DEVICE T load(u64 p) { T v; memcpy(&v, (const void *)p, sizeof v); return v; }
+template <typename T> DEVICE void store(u64 p, T v) { memcpy((void *)p, &v, sizeof v); }
+DEVICE u32 atomic_add(u64 p, u32 n) { u32 v = load<u32>(p); store<u32>(p, v + n); return v; }
+DEVICE void atomic_or(u64 p, u32 n) { store<u32>(p, load<u32>(p) | n); }
+DEVICE void atomic_min(u64 p, u64 n) { if (n < load<u64>(p)) store<u64>(p, n); }
 
 #else
 
 #define DEVICE static __attribute__((device)) __attribute__((always_inline)) inline
 #define KERNEL extern "C" __attribute__((global))
 #define SHARED __attribute__((shared))
+#define GLOBAL __attribute__((address_space(1)))
 
 struct dim { int x, y, z; };
 typedef u32 vec __attribute__((ext_vector_type(4)));
+
+extern SHARED __attribute__((aligned(16))) u8 shared[];
 
 DEVICE int thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE int threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
@@ -42,18 +56,37 @@ DEVICE dim block() {
   dim d = {__nvvm_read_ptx_sreg_ctaid_x(), __nvvm_read_ptx_sreg_ctaid_y(), __nvvm_read_ptx_sreg_ctaid_z()};
   return d;
 }
+DEVICE int blocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 DEVICE float rounded(float v) { return __builtin_rintf(v); }
+DEVICE float madd(float a, float b, float c) { return __nvvm_fma_rn_f(a, b, c); }
+DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
+DEVICE u32 bits_of(float f) { return __builtin_bit_cast(u32, f); }
 DEVICE u16 half_bits(float v) {
   u16 h;
   __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
   return h;
 }
-DEVICE vec load_vec(const u8 *p) { return *(const vec *)p; }
-DEVICE void store_vec(u8 *p, vec v) { *(vec *)p = v; }
-DEVICE u32 take_ticket(u32 *counter) { return __atomic_fetch_add(counter, 1u, __ATOMIC_RELAXED); }
+DEVICE float float_of_half(u16 b) {
+  float f;
+  __asm__("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(b));
+  return f;
+}
+// Loads of what nobody writes while the kernel runs: they may go through the
+// read-only path.
+DEVICE vec load_vec(u64 p) { return __nvvm_ldg_ui4((const vec *)p); }
+DEVICE u32 word(const vec *v, int i) { return (*v)[i]; }
+DEVICE vec make_vec(u32 a, u32 b, u32 c, u32 d) { vec v = {a, b, c, d}; return v; }
+template <typename T> DEVICE T load(u64 p) { return *(const GLOBAL T *)p; }
+template <typename T> DEVICE void store(u64 p, T v) { *(GLOBAL T *)p = v; }
+DEVICE u32 atomic_add(u64 p, u32 n) { return __nvvm_atom_add_gen_i((int *)p, n); }
+DEVICE void atomic_or(u64 p, u32 n) { __nvvm_atom_or_gen_i((int *)p, n); }
+DEVICE void atomic_min(u64 p, u64 n) { __nvvm_atom_min_gen_ull((u64 *)p, n); }
 
 #endif
 
 DEVICE int imin(int a, int b) { return a < b ? a : b; }
 DEVICE int imax(int a, int b) { return a > b ? a : b; }
 DEVICE float fclamp(float v, float lo, float hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+// The shared memory of a block is used by offsets from its start.
+template <typename T> DEVICE T *in_shared(int at) { return (T *)(shared + at); }
