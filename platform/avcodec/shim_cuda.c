@@ -79,6 +79,7 @@ struct ec_surface {
 
 #define SCHED_BLOCKING_SYNC 4 // sleep in waits, do not spin: there are many decoders
 #define STREAM_NON_BLOCKING 1
+#define PRIMARY_CONTEXT_ACTIVE 708 // somebody made it in between
 
 static bool load_driver(driver *cu, char *why, size_t n)
 {
@@ -143,7 +144,8 @@ static int retain_primary(primary *g, char *why, size_t n)
     if (failed(cu, cu->primary_state(g->device, &flags, &active), "cuDevicePrimaryCtxGetState", why, n))
         return EC_DEVICE_CALL;
     // A context that exists keeps its flags: then whoever made it chose.
-    if (!active && failed(cu, cu->primary_flags(g->device, SCHED_BLOCKING_SYNC), "cuDevicePrimaryCtxSetFlags", why, n))
+    int code = active ? 0 : cu->primary_flags(g->device, SCHED_BLOCKING_SYNC);
+    if (code != PRIMARY_CONTEXT_ACTIVE && failed(cu, code, "cuDevicePrimaryCtxSetFlags", why, n))
         return EC_DEVICE_CALL;
     if (failed(cu, cu->primary_retain(&g->context, g->device), "cuDevicePrimaryCtxRetain", why, n)) {
         g->context = NULL;
