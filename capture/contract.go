@@ -56,10 +56,11 @@ type Source interface {
 
 // DecoderInfo says what a decoder is doing, for status.
 type DecoderInfo struct {
-	Name          string // FFmpeg's decoder name, e.g. "h264", "hevc"
+	Name          string // FFmpeg's decoder name, e.g. "h264", "hevc_v4l2m2m", or "h264 (nvdec)"
 	Memory        string // "pinned", "heap" or "device"
 	Width, Height int    // of the last picture, visible samples; 0 before the first
 	PixelFormat   string // FFmpeg's name, e.g. "yuv420p"
+	Note          string // why it is not the decoder that was wished for first, for the user; "" = it is
 }
 
 // Decoder turns access units into frames. Decode calls emit for every picture

@@ -74,6 +74,7 @@ type Camera struct {
 	Height      int     `json:"height"`
 	FPS         float64 `json:"fps"` // decoded pictures a second over the last seconds
 	Decoder     string  `json:"decoder"`
+	DecoderNote string  `json:"decoder_note"` // why it is not the one wished for first, e.g. software in place of the GPU
 	PixelFormat string  `json:"pixel_format"`
 	Memory      string  `json:"memory"`    // pinned, heap or device
 	Transport   string  `json:"transport"` // tcp or udp; "" before it is known

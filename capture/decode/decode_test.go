@@ -290,7 +290,7 @@ func TestRefused(t *testing.T) {
 			d := newDecoder(t, decode.Options{Info: capture.StreamInfo{Codec: capture.H264}})
 			_, err := decode.New(decode.Options{Decoder: name, Info: capture.StreamInfo{Codec: capture.H264}, Library: library(t)})
 			wantUnsupported(t, err, want)
-			if got := fmt.Sprint(d.Info()); got != "{h264 heap 0 0 }" {
+			if got := fmt.Sprint(d.Info()); got != "{h264 heap 0 0  }" {
 				t.Errorf("info before the first picture: %s", got)
 			}
 		})

@@ -24,31 +24,55 @@ type Options struct {
 	HugePages   bool
 	Mapper      framepool.Mapper // nil means no GPU
 	Threads     int              // slice threads. It defaults to 1: cameras rarely cut slices, and cameras are many
-	Decoder     string           // "auto" or "" and "software": FFmpeg's own; else the name of one of FFmpeg's
 	Library     *avcodec.Library
-	Seq         *atomic.Uint64   // numbers the frames of the camera across its sessions; nil = from 1
-	Logger      *slog.Logger     // nil discards
-	Now         func() time.Time // It defaults to time.Now.
+
+	// Decoder is "auto" or "" (the GPU, else an installed hardware decoder, else
+	// software), "software", "nvdec" (the GPU or nothing), or the name of one of
+	// FFmpeg's decoders.
+	Decoder   string
+	CUDA      *avcodec.HardwareDevice // the GPU that decodes. It may be nil
+	NoCUDA    string                  // why CUDA is nil, for the user
+	Installed bool                    // auto tries FFmpeg's nvv4l2dec and v4l2m2m decoders: for a Jetson
+	Queue     Turnstile               // passed around each call that may wait for the GPU's decoder. It may be nil
+
+	Seq    *atomic.Uint64   // numbers the frames of the camera across its sessions; nil = from 1
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // It defaults to time.Now.
+
+	engines []engine                      // for tests: in place of those that Decoder means
+	fail    func(e engine, u *unit) error // for tests: the engine's answer to a unit
+}
+
+// Turnstile lets callers through one by one, in whichever order it thinks fair.
+// The CPU that a picture costs grows with the number of threads that wait inside
+// the GPU's driver at once. Both methods are called on the decoding goroutines.
+type Turnstile interface {
+	Enter()
+	Leave()
 }
 
 const defaultReaderSlots = 6
 
 // Decoder decodes one session of one camera.
 type Decoder struct {
-	opts Options
-	name string // FFmpeg's
-	dec  *avcodec.Decoder
-	log  *slog.Logger
-	now  func() time.Time
+	opts      Options
+	codec     string   // FFmpeg's name
+	engines   []engine // the one in use and those that can take over
+	described [][]byte // parameter sets of the session's description
+	dec       *avcodec.Decoder
+	health    health
+	log       *slog.Logger
+	now       func() time.Time
 
-	pools  pools
-	units  pending
-	gate   gate
-	filter filter
-	lines  lineLimiter
-	next   int64 // PTS of the next unit
-	emit   func(*framepool.Frame)
-	take   func(*avcodec.Picture) // d.picture, bound once
+	pools    pools
+	surfaces surfaces
+	units    pending
+	gate     gate
+	filter   filter
+	lines    lineLimiter
+	next     int64 // PTS of the next unit
+	emit     func(*framepool.Frame)
+	take     func(*avcodec.Picture) // d.picture, bound once
 
 	counts counts
 	info   capture.DecoderInfo
@@ -58,7 +82,8 @@ type Decoder struct {
 var _ capture.Decoder = (*Decoder)(nil)
 
 // New opens a decoder for the stream. The error is an *capture.UnsupportedError
-// for a codec that edgecam does not take and for a decoder that FFmpeg lacks.
+// for a codec that edgecam does not take, for a decoder that FFmpeg lacks, and
+// for "nvdec" where no GPU decodes.
 func New(o Options) (*Decoder, error) {
 	own, ok := softwareDecoder(o.Info.Codec)
 	if !ok {
@@ -70,23 +95,19 @@ func New(o Options) (*Decoder, error) {
 		return nil, fmt.Errorf("open decoder for camera %s: no libavcodec", o.Camera)
 	}
 	o.ReaderSlots = cmp.Or(o.ReaderSlots, defaultReaderSlots)
-	d := &Decoder{opts: o, name: own, log: o.Logger, now: o.Now}
-	if o.Decoder != "" && o.Decoder != "auto" && o.Decoder != "software" {
-		d.name = o.Decoder
-	}
-	d.setUp()
-	dec, err := o.Library.NewDecoder(avcodec.Options{
-		Decoder: d.name, Codec: own, Extradata: d.filter.parameterSets(o.Info.ParameterSets),
-		Threads: o.Threads, Allocate: d.pools.allocate,
-	})
-	var oe *avcodec.OpenError
-	if errors.As(err, &oe) && oe.Err == nil {
-		return nil, &capture.UnsupportedError{What: "decoder " + oe.Decoder, Hint: oe.Why + "; set decoder to auto"}
-	}
+	list, err := engines(&o, own)
 	if err != nil {
-		return nil, fmt.Errorf("open decoder for camera %s: %w", o.Camera, err)
+		return nil, err
 	}
-	d.dec = dec
+	if o.engines != nil {
+		list = o.engines
+	}
+	d := &Decoder{opts: o, codec: own, engines: list, log: o.Logger, now: o.Now}
+	d.setUp()
+	d.described = d.filter.parameterSets(o.Info.ParameterSets)
+	if err := d.openFirst(); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -102,12 +123,12 @@ func (d *Decoder) setUp() {
 	}
 	codec := d.opts.Info.Codec
 	d.log = d.log.With("camera", d.opts.Camera)
+	d.surfaces = surfaces{opts: &d.opts, filter: &d.filter, log: d.log}
 	d.pools = pools{opts: &d.opts, need: &d.filter.need, log: d.log}
 	d.filter = newFilter(codec)
 	d.gate = gate{codec: codec, open: codec == capture.MJPEG}
 	d.lines = lineLimiter{log: d.log, now: d.now}
 	d.take = d.picture
-	d.info = capture.DecoderInfo{Name: d.name, Memory: "heap"}
 	d.counts.waiting.Store(!d.gate.open)
 }
 
@@ -139,8 +160,7 @@ func (d *Decoder) Decode(au *capture.AccessUnit, emit func(*framepool.Frame)) er
 		return nil
 	}
 	u := d.begin(au)
-	err := d.dec.Decode(avcodec.Unit{Parts: parts, StartCodes: d.gate.codec != capture.MJPEG, PTS: u.key}, d.take)
-	err = d.judge(u, err)
+	err := d.judge(u, d.run(u, parts))
 	if d.gate.dirty {
 		d.resync()
 	}
@@ -160,6 +180,10 @@ func (d *Decoder) prepare(au *capture.AccessUnit) error {
 	if !au.RandomAccess || !d.gate.soil {
 		return nil
 	}
+	if d.engines[0].hardware() {
+		d.gate.soil = false
+		return nil // it conceals in its own way, and 50 ms to set up are no trifle
+	}
 	// Only a new context is rid of what broken slices left behind: see
 	// avcodec.Decoder.Reopen.
 	d.resync()
@@ -177,10 +201,6 @@ func (d *Decoder) begin(au *capture.AccessUnit) *unit {
 	d.next++
 	d.settle(&old)
 	d.gate.arrive(u)
-	// Before a random access point broken references are the rule, and a gradual
-	// refresh mends them: there libavcodec must make the best of it. From it on
-	// what is not whole must not pass.
-	d.dec.Strict(!d.gate.lenient && (d.gate.open || u.randomAccess))
 	return u
 }
 
@@ -232,11 +252,7 @@ func (d *Decoder) lose(u *unit, reason string) {
 // keeps track of gradual refreshes from there. Pictures that were whole
 // before still come out.
 func (d *Decoder) resync() {
-	d.gate.draining = true
-	if err := d.dec.Drain(d.take); err != nil {
-		d.log.Debug("drain decoder", "err", err)
-	}
-	d.gate.draining = false
+	d.drain()
 	for i := range d.units.ring {
 		d.settle(&d.units.ring[i])
 	}
@@ -244,58 +260,32 @@ func (d *Decoder) resync() {
 	d.gate.dirty = false
 }
 
-// picture is called for every picture that libavcodec gives, in display order.
-func (d *Decoder) picture(p *avcodec.Picture) {
-	u := d.units.find(p.PTS)
-	if u == nil {
-		return // its unit was given up before
+// drain takes out what libavcodec holds back.
+func (d *Decoder) drain() {
+	d.gate.draining = true
+	err := d.emptied()
+	d.gate.draining = false
+	if err != nil {
+		d.log.Debug("drain decoder", "err", err)
 	}
-	if reason := d.gate.judge(p, u); reason != "" {
-		if reason == DropDamaged {
-			d.lose(u, reason)
-		} else if !u.settled {
-			u.settled = true
-			d.counts.drop(reason)
-		}
-		return
-	}
-	u.settled = true
-	d.publish(p, u)
 }
 
-func (d *Decoder) publish(p *avcodec.Picture, u *unit) {
-	pool, readers := d.pools.find(p.Ring)
-	m := framepool.Meta{
-		Camera: d.opts.Camera, Seq: d.opts.Seq.Add(1),
-		Format: poolFormat(p.Format), Width: p.Width, Height: p.Height, Offset: p.Offset, Stride: p.Stride,
-		Range: colourRange(p), Matrix: matrix(p),
-		Received: u.received, Decoded: d.now(), CapturedAt: u.capturedAt, RTPTime: u.rtpTime, KeyFrame: p.Key,
+func (d *Decoder) emptied() error {
+	if d.engines[0].installed {
+		// FFmpeg's v4l2m2m decoders cannot be flushed: after the end of a stream
+		// they stay at the end.
+		return d.dec.Reopen(d.sets())
 	}
-	d.info.Width, d.info.Height, d.info.PixelFormat = p.Width, p.Height, p.Format.String()
-	if p.Readers >= readers {
-		d.counts.drop(DropReaders)
-		return
-	}
-	f := pool.Adopt(p.Slot, p.Gen, m)
-	d.counts.frames.Add(1)
-	d.counts.copied.Add(outside(pool, f))
-	d.emit(f)
-}
-
-// outside counts the bytes of f's planes that do not lie in the pool.
-func outside(pool *framepool.Pool, f *framepool.Frame) (n uint64) {
-	for i := range f.Meta().Format.Planes() {
-		if b := f.Plane(i); !pool.Contains(b) {
-			n += uint64(len(b))
-		}
-	}
-	return n
+	return d.dec.Drain(d.take)
 }
 
 // Info implements capture.Decoder.
 func (d *Decoder) Info() capture.DecoderInfo {
 	info := d.info
-	info.Memory = d.pools.memory()
+	info.Memory = "device"
+	if !d.engines[0].nvdec {
+		info.Memory = d.pools.memory()
+	}
 	return info
 }
 

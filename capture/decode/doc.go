@@ -17,7 +17,9 @@
 // budget with its last frame. Frames outlive the decoder.
 //
 // Pixels are not copied: libavcodec writes them into the slot, and readers read
-// them there.
+// them there. A picture that the GPU decoded stays in its memory: the frame is of
+// the kind device and holds one of the surfaces of the GPU's decoder, which are
+// counted out in the same way.
 //
 // # Concurrency
 //
@@ -31,9 +33,22 @@
 // A pixel format that no reader takes and a budget that holds no pool are
 // *capture.UnsupportedError.
 //
+// A GPU that does not take a stream, or fails, is left for the next decoder, with
+// the same access unit and the reason in DecoderInfo.Note; other cameras go
+// on. With Decoder "nvdec" there is no next one, and it is an
+// *capture.UnsupportedError.
+//
 // # Hardware
 //
-// Decoding is in software, unless Options.Decoder names a decoder of FFmpeg's that
-// writes into our memory. Interlaced video is not deinterlaced: both fields come
-// as one frame.
+// On an NVIDIA card FFmpeg's accelerator (NVDEC) decodes H.264 and H.265 in 4:2:0
+// with 8 bits, and H.265 with 10. Readers of such frames order their work behind
+// avcodec.HardwareDevice.Stream. The GPU does not tell of broken slices, as the
+// software decoder does: there, lost packets alone (AccessUnit.LossBefore) keep
+// damaged pictures away.
+//
+// On a Jetson the nvv4l2dec and v4l2m2m decoders of the installed FFmpeg are
+// tried. They have memory of their own, from which each picture is copied into
+// the pool once. This has not been run on a Jetson yet.
+//
+// Interlaced video is not deinterlaced: both fields come as one frame.
 package decode

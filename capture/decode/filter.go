@@ -28,6 +28,7 @@ const (
 type filter struct {
 	codec capture.Codec
 	need  need
+	grey  bool     // H.264: pictures have no chroma
 	sps   []byte   // the last one that need comes from
 	known []set    // H.264: the parameter sets of now, for a decoder that is opened again
 	held  [][]byte // parameter sets that came without a picture
@@ -106,6 +107,7 @@ func (f *filter) learn(k kind, n []byte) {
 	}
 	f.sps = append(f.sps[:0], n...)
 	f.need = needOf(f.codec, n)
+	f.grey = f.codec == capture.H264 && greyH264(n)
 }
 
 func (f *filter) kindOf(n []byte) kind {

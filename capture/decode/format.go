@@ -25,6 +25,10 @@ func poolFormat(f avcodec.Format) framepool.PixelFormat {
 		return framepool.I444P10
 	case avcodec.Gray10:
 		return framepool.Gray10
+	case avcodec.NV12:
+		return framepool.NV12
+	case avcodec.P010:
+		return framepool.P010
 	}
 	return framepool.FormatUnknown
 }

@@ -61,6 +61,12 @@ func needH264(b []byte) need {
 
 const profileBaseline = 66
 
+// greyH264 says whether the pictures have no chroma.
+func greyH264(b []byte) bool {
+	var s h264.SPS
+	return s.Unmarshal(b) == nil && s.ChromaFormatIdc == 0
+}
+
 // dpbH264 is MaxDpbFrames of the level, Rec. ITU-T H.264 A.3.1 and table A-1.
 func dpbH264(s *h264.SPS) int {
 	heightMbs := int(s.PicHeightInMapUnitsMinus1) + 1

@@ -20,7 +20,7 @@ type Stats struct {
 	Pools       []framepool.Stats // the one in use first, then those that are still held
 	Frames      uint64            // emitted
 	Dropped     map[string]uint64 // by reason; reasons that never came are left out
-	CopiedBytes uint64            // bytes of emitted pixels that do not lie where libavcodec wrote them: always 0
+	CopiedBytes uint64            // bytes of emitted pixels that were copied: 0 but for decoders with memory of their own
 	Waiting     bool              // for a random access point
 }
 

@@ -2,9 +2,10 @@
 
 package avcodec
 
-// #cgo pkg-config: libavcodec libavutil
+// #cgo !staticffmpeg pkg-config: libavcodec libavutil
+// #cgo staticffmpeg pkg-config: --static libavcodec libavutil
 // #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra
-// #cgo LDFLAGS: -lpthread
+// #cgo LDFLAGS: -lpthread -ldl
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"
@@ -12,6 +13,7 @@ import "C"
 import (
 	"fmt"
 	"runtime/cgo"
+	"syscall"
 	"unsafe"
 )
 
@@ -62,22 +64,41 @@ type Decoder struct {
 	c         *C.ec_decoder // nil once closed
 	handle    cgo.Handle
 	allocate  Allocate
+	surfaces  func(SurfaceRequest) (int, error)
 	refused   error // what allocate said, during a call
+	unfit     error // what surfaces said, during a call
+	hardware  bool
+	codec     string
 	exhausted int64
 	picture   Picture
 }
 
-// NewDecoder opens a decoder. The error is an *OpenError.
+// NewDecoder opens a decoder. The error is an *OpenError, or a *HardwareError
+// if Options.Hardware is set and cannot serve.
 func (l *Library) NewDecoder(o Options) (*Decoder, error) {
-	if o.Allocate == nil {
-		panic("avcodec: Options.Allocate is nil")
+	if o.Hardware == nil && o.Allocate == nil || o.Hardware != nil && o.Surfaces == nil {
+		panic("avcodec: Options.Allocate or Options.Surfaces is nil")
 	}
-	d := &Decoder{allocate: o.Allocate}
+	d := &Decoder{allocate: o.Allocate, surfaces: o.Surfaces, hardware: o.Hardware != nil, codec: o.Codec}
+	var err error
+	if o.Hardware == nil {
+		err = d.open(o, nil)
+	} else {
+		err = o.Hardware.use(func(c *C.ec_device) error { return d.open(o, c) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Decoder) open(o Options, device *C.ec_device) error {
 	d.handle = cgo.NewHandle(d)
 	extra := annexB(o.Extradata)
 	co := C.ec_decoder_options{
 		name: C.CString(o.Decoder), threads: C.int(o.Threads), handle: C.uintptr_t(d.handle),
 		extradata: (*C.uint8_t)(C.CBytes(extra)), extradata_size: C.int(len(extra)),
+		device: device, copies: C.int(btoi(o.copies)),
 	}
 	want := C.CString(o.Codec)
 	defer func() {
@@ -87,9 +108,9 @@ func (l *Library) NewDecoder(o Options) (*Decoder, error) {
 	}()
 	if code := C.ec_decoder_open(&d.c, &co, want); code != 0 {
 		d.handle.Delete()
-		return nil, openError(o, int(code))
+		return openError(o, int(code))
 	}
-	return d, nil
+	return nil
 }
 
 func openError(o Options, code int) error {
@@ -98,8 +119,8 @@ func openError(o Options, code int) error {
 		return &OpenError{Decoder: o.Decoder, Why: "this libavcodec has no such decoder"}
 	case C.EC_OPEN_CODEC:
 		return &OpenError{Decoder: o.Decoder, Why: "it does not decode " + o.Codec}
-	case C.EC_OPEN_DIRECT:
-		return &OpenError{Decoder: o.Decoder, Why: "it cannot decode into memory of ours"}
+	case C.EC_OPEN_HARDWARE:
+		return &HardwareError{Reason: "this build of FFmpeg has no NVDEC for " + o.Decoder}
 	}
 	return &OpenError{Decoder: o.Decoder, Why: "libavcodec refused", Err: codeError(code)}
 }
@@ -136,11 +157,28 @@ func edgecamAllocate(handle C.uintptr_t, req *C.ec_request, out *C.ec_ring_desc)
 	return 0
 }
 
+// edgecamSurfaces is the other call from C into Go, in place of the first one
+// where the GPU decodes, and as rare.
+//
+//export edgecamSurfaces
+func edgecamSurfaces(handle C.uintptr_t, format, width, height, hold C.int) C.int {
+	d := cgo.Handle(handle).Value().(*Decoder)
+	n, err := d.surfaces(SurfaceRequest{
+		Format: Format(format), Width: int(width), Height: int(height), Estimate: int(hold),
+	})
+	if err != nil {
+		d.unfit = err
+		return -1
+	}
+	return C.int(n)
+}
+
 // Decode gives u to the decoder and calls fn for every picture that comes out,
 // in display order. It makes one call into C for the unit and one for each
 // picture. The error speaks of this unit: an *Error (it is damaged, and so
-// may be the picture with its PTS), ErrExhausted, a *FormatError, or what Allocate
-// returned; pictures before it have come out all the same.
+// may be the picture with its PTS), ErrExhausted, a *FormatError, a *HardwareError
+// (then only Drain and Close may follow), or what Allocate returned; pictures
+// before it have come out all the same.
 func (d *Decoder) Decode(u Unit, fn func(*Picture)) error {
 	if d.c == nil {
 		return fmt.Errorf("decode: %w", ErrClosed)
@@ -216,7 +254,7 @@ func (d *Decoder) assemble(u Unit) (int, error) {
 }
 
 func (d *Decoder) run(n C.int64_t, pts int64, fn func(*Picture)) error {
-	d.refused = nil
+	d.refused, d.unfit = nil, nil
 	got := C.ec_decoder_decode(d.c, n, C.int64_t(pts))
 	first := int(d.c.send_error)
 	// A failed receive has consumed something, so this ends; the bound is for a
@@ -241,11 +279,15 @@ func (d *Decoder) verdict(code int) error {
 	lost := int64(d.c.exhausted) - d.exhausted
 	d.exhausted += lost
 	switch {
+	case d.unfit != nil:
+		return &HardwareError{Reason: d.unfit.Error()}
+	case d.c.refused[0] != 0:
+		return &HardwareError{Reason: reasonOf(C.GoString(&d.c.refused[0]), d.codec)}
 	case d.c.format_name[0] != 0:
 		return &FormatError{Format: C.GoString(&d.c.format_name[0])}
 	case d.refused != nil:
 		return fmt.Errorf("allocate pictures: %w", d.refused)
-	case lost > 0:
+	case lost > 0 || d.hardware && code == -int(syscall.ENOMEM):
 		return ErrExhausted
 	case code < 0:
 		return codeError(code)
@@ -261,9 +303,14 @@ func (d *Decoder) fill() {
 		Format: Format(c.format), Width: int(c.width), Height: int(c.height),
 		FullRange: c.full_range != 0, Matrix: Matrix(c.matrix), PTS: int64(c.pts),
 		Key: c.key != 0, Intra: c.intra != 0, Corrupt: c.corrupt != 0, Damaged: c.error_flags != 0,
+		Copied: int64(c.copied),
+	}
+	if c.device != 0 {
+		p.owner = d
 	}
 	for i := range p.Offset {
 		p.Offset[i], p.Stride[i] = int(c.offset[i]), int(c.stride[i])
+		p.Plane[i] = uintptr(c.plane[i])
 	}
 }
 

@@ -20,6 +20,18 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
+// External says that a library below libavcodec failed, the GPU's for one. The
+// stream has no part in it.
+func (e *Error) External() bool { return e.Code == tag("EXT ") }
+
+// Invalid says that the stream is at fault.
+func (e *Error) Invalid() bool { return e.Code == tag("INDA") }
+
+// tag is FFERRTAG, which makes codes of four letters.
+func tag(s string) int {
+	return -int(uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24)
+}
+
 // FormatError says that the stream's pixel format is none that this package
 // hands on.
 type FormatError struct {

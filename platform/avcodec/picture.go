@@ -18,6 +18,8 @@ const (
 	YUV422P10
 	YUV444P10
 	Gray10
+	NV12 // semi-planar, from GPUs and other hardware
+	P010 // the same with 10 bits, in the high ones of 16
 )
 
 // String is FFmpeg's name of the format.
@@ -25,6 +27,7 @@ func (f Format) String() string {
 	names := [...]string{
 		"none", "yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p",
 		"gray", "yuv420p10le", "yuv422p10le", "yuv444p10le", "gray10le",
+		"nv12", "p010le",
 	}
 	if int(f) >= len(names) {
 		return "unknown"
@@ -77,12 +80,15 @@ type Ring struct {
 // the access unit and comes out of Decode, wrapped.
 type Allocate func(Request) (Ring, error)
 
-// Picture is a decoded picture that lies in a slot.
+// Picture is a decoded picture that lies in a slot or, if Device says so, in
+// the memory of a GPU.
 type Picture struct {
 	Ring    uint64
 	Slot    int
 	Gen     uint32 // generation of the slot's control word
-	Readers int    // slots of that ring that somebody else than the decoder has references to
+	Readers int    // slots of that ring, or surfaces of the GPU's decoder, that somebody else than the decoder holds
+
+	Plane [3]uintptr // device addresses of the first visible samples, 0 in a slot
 
 	Format        Format
 	Width, Height int    // visible samples
@@ -92,11 +98,17 @@ type Picture struct {
 	Matrix        Matrix
 
 	PTS     int64
-	Key     bool // decoding can start at it
-	Intra   bool // made of intra slices only
-	Corrupt bool // decoded from references that were not there, or not yet whole
-	Damaged bool // parts are missing or were made up
+	Key     bool  // decoding can start at it
+	Intra   bool  // made of intra slices only
+	Corrupt bool  // decoded from references that were not there, or not yet whole
+	Damaged bool  // parts are missing or were made up: a GPU's decoder does not tell
+	Copied  int64 // bytes that had to be copied into the slot, as the decoder has memory of its own
+
+	owner *Decoder // of a picture in device memory
 }
+
+// Device says that the picture lies in the memory of a GPU: Keep takes it.
+func (p *Picture) Device() bool { return p.owner != nil }
 
 // Options of a decoder.
 type Options struct {
@@ -104,7 +116,16 @@ type Options struct {
 	Codec     string   // "h264", "hevc" or "mjpeg": what the decoder must decode; "" = whatever it does
 	Extradata [][]byte // parameter sets without start codes, in the order VPS, SPS, PPS; bad ones are ignored
 	Threads   int      // slice threads; 0 = 1. They speed up only pictures coded in several slices, and add no delay
-	Allocate  Allocate
+	Allocate  Allocate // for decoders in software
+
+	// Hardware makes the GPU decode, with the accelerator of FFmpeg's decoder.
+	// Surfaces then says how many pictures the GPU shall have memory for, at most
+	// MaxSurfaces, when a geometry becomes known: what the stream needs and what
+	// readers may hold. An error from it is the reason of a *HardwareError.
+	Hardware *HardwareDevice
+	Surfaces func(SurfaceRequest) (int, error)
+
+	copies bool // copy every picture, as from a decoder with memory of its own
 }
 
 // Unit is one access unit.
@@ -138,7 +159,7 @@ type DecoderInfo struct {
 	LongName string `json:"long_name"`
 	Codec    string `json:"codec"`    // "h264", "hevc" or "mjpeg"
 	Hardware bool   `json:"hardware"` // uses, or may use, hardware
-	Direct   bool   `json:"direct"`   // can decode into our memory
+	Direct   bool   `json:"direct"`   // can decode into our memory; from others each picture is copied once
 }
 
 // Versions of the libraries, e.g. "59.37.100": those loaded and those whose

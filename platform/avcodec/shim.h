@@ -20,6 +20,8 @@ enum {
     EC_YUV422P10,
     EC_YUV444P10,
     EC_GRAY10,
+    EC_NV12,
+    EC_P010,
 };
 
 // What a slot must look like for the pictures to come. Bytes, but for width
@@ -43,11 +45,15 @@ typedef struct ec_ring_desc {
     int slots;
 } ec_ring_desc;
 
+// A picture lies in a slot of a ring, or, if device is set, in GPU memory at the
+// addresses in plane.
 typedef struct ec_picture {
     uint64_t ring;
     int slot;
     uint32_t gen;
-    int readers; // slots of the ring that somebody besides libavcodec holds
+    int readers; // slots of the ring, or surfaces of the pool, that somebody besides libavcodec holds
+    int device;
+    uintptr_t plane[3]; // device address of the first visible sample
     int format;
     int width, height; // visible
     int64_t offset[3]; // of the first visible sample
@@ -59,6 +65,7 @@ typedef struct ec_picture {
     int corrupt;    // AV_FRAME_FLAG_CORRUPT
     int error_flags; // decode_error_flags
     int64_t pts;
+    int64_t copied; // bytes that were copied from the decoder's own memory into the slot
 } ec_picture;
 
 typedef struct ec_line {
@@ -80,6 +87,7 @@ typedef struct ec_decoder {
     int lines;              // log lines waiting
     int send_error;         // what avcodec_send_packet said of the last packet, 0 = taken
     char format_name[32];   // the pixel format that was refused, "" = none
+    char refused[240];      // why the hardware does not take the stream, "" = it does
     ec_private *p;
 } ec_decoder;
 
@@ -88,10 +96,12 @@ typedef struct ec_decoder_options {
     const uint8_t *extradata;
     int extradata_size;
     int threads;
-    uintptr_t handle; // passed back to edgecamAllocate
+    uintptr_t handle;        // passed back to edgecamAllocate and edgecamSurfaces
+    struct ec_device *device; // decode there; NULL = software
+    int copies;              // copy pictures even where the decoder can write into slots
 } ec_decoder_options;
 
-enum { EC_OPEN_UNKNOWN = 1, EC_OPEN_CODEC, EC_OPEN_DIRECT };
+enum { EC_OPEN_UNKNOWN = 1, EC_OPEN_CODEC, EC_OPEN_HARDWARE };
 
 // ec_decoder_open: 0, an EC_OPEN code, or a negative AVERROR. codec is the
 // AVCodecID name that the decoder must serve, "" = any.
@@ -114,6 +124,33 @@ void ec_decoder_close(ec_decoder *d);
 
 // Supplied by Go. 0 or negative: no ring.
 extern int edgecamAllocate(uintptr_t handle, ec_request *req, ec_ring_desc *out);
+
+// Supplied by Go: how many surfaces the GPU shall have for pictures of this
+// format and coded size, of which libavcodec itself thinks it needs hold.
+// 0 or negative: refused.
+extern int edgecamSurfaces(uintptr_t handle, int format, int width, int height, int hold);
+
+// A GPU for decoding. See shim_cuda.c.
+typedef struct ec_device ec_device;
+
+enum { EC_DEVICE_BUILD = 1, EC_DEVICE_DRIVER, EC_DEVICE_NVCUVID, EC_DEVICE_CALL, EC_DEVICE_ORDINAL };
+
+// ec_device_open: 0, or an EC_DEVICE code with more words in why. In case of
+// EC_DEVICE_ORDINAL *count is the number of GPUs that there are.
+int ec_device_open(ec_device **out, int ordinal, int *count, char *why, int64_t n);
+void *ec_device_ref(const ec_device *dev); // its AVBufferRef
+uintptr_t ec_device_stream(const ec_device *dev);
+// ec_device_close gives the caller's reference back. Decoders and pictures
+// have their own.
+void ec_device_close(ec_device *dev);
+
+// ec_surface is a picture in device memory that outlives the decoder.
+typedef struct ec_surface ec_surface;
+
+// ec_decoder_keep takes the last picture from the decoder, NULL = no memory.
+ec_surface *ec_decoder_keep(ec_decoder *d);
+// ec_surface_release gives the surface back to the GPU's decoder. Any thread.
+void ec_surface_release(ec_surface *s);
 
 typedef struct ec_encoder {
     const uint8_t *data; // the last file, valid until the next call

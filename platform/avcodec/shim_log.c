@@ -51,11 +51,50 @@ int ec_log_take(ec_log *l, ec_line *out)
     return n > 0;
 }
 
-static void put(ec_log *l, int level, const char *text)
+void ec_log_watch(ec_log *l)
 {
     pthread_mutex_lock(&l->lock);
+    l->watching = 1;
+    l->watched[0] = 0;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void ec_log_watched(ec_log *l, char *out, size_t n)
+{
+    pthread_mutex_lock(&l->lock);
+    snprintf(out, n, "%s", l->watched);
+    l->watching = 0;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void append(char *to, size_t n, const char *text)
+{
+    size_t have = strlen(to);
+    snprintf(to + have, n - have, "%s", text);
+}
+
+// watch notes the first error, and what a line that continues it adds.
+static void watch(ec_log *l, int level, const char *text, int continues)
+{
+    if (!l->watching || level > AV_LOG_ERROR)
+        return;
+    if (!l->watched[0] || (continues && l->watching == 1))
+        append(l->watched, sizeof l->watched, text);
+    else
+        l->watching = 2; // another line: what continues that one is not ours
+}
+
+static void put(ec_log *l, int level, const char *text)
+{
+    // CUDA's errors come in pieces: "call failed", " -> name: text", "\n".
+    int continues = !strncmp(text, " -> ", 4);
+
+    pthread_mutex_lock(&l->lock);
+    watch(l, level, text, continues);
     ec_line *last = &l->lines[(l->first + l->count + EC_LOG_LINES - 1) % EC_LOG_LINES];
-    if (l->count == EC_LOG_LINES || (l->count > 0 && !strcmp(last->text, text))) {
+    if (continues && l->count > 0 && l->count < EC_LOG_LINES) {
+        append(last->text, sizeof last->text, text);
+    } else if (l->count == EC_LOG_LINES || (l->count > 0 && !strcmp(last->text, text))) {
         last->repeated++;
     } else {
         ec_line *n = &l->lines[(l->first + l->count) % EC_LOG_LINES];

@@ -15,12 +15,19 @@ typedef struct ec_log {
     pthread_mutex_t lock;
     ec_line lines[EC_LOG_LINES];
     int first, count;
+    int watching;
+    char watched[sizeof((ec_line *)0)->text]; // the first error since ec_log_watch
 } ec_log;
 
 void ec_log_init(ec_log *l);
 void ec_log_destroy(ec_log *l);
 int ec_log_pending(ec_log *l);
 int ec_log_take(ec_log *l, ec_line *out);
+
+// ec_log_watch starts to look for an error. ec_log_watched gives the first one
+// since then, "" for none, and ends the looking.
+void ec_log_watch(ec_log *l);
+void ec_log_watched(ec_log *l, char *out, size_t n);
 
 // ec_decoder_log finds the log of a decoder by its AVCodecContext's opaque.
 ec_log *ec_decoder_log(void *opaque);

@@ -27,6 +27,32 @@ func (l *Library) License() string { return "" }
 // Decoders are none.
 func (l *Library) Decoders() []DecoderInfo { return nil }
 
+// HardwareDevice does not exist in this build.
+type HardwareDevice struct{}
+
+// OpenCUDA returns a *HardwareError.
+func (l *Library) OpenCUDA(int) (*HardwareDevice, error) {
+	return nil, &HardwareError{Reason: unavailable().Error()}
+}
+
+// Ordinal is 0.
+func (d *HardwareDevice) Ordinal() int { return 0 }
+
+// Stream is 0.
+func (d *HardwareDevice) Stream() uintptr { return 0 }
+
+// Close does nothing.
+func (d *HardwareDevice) Close() {}
+
+// Surface does not exist in this build.
+type Surface struct{}
+
+// Keep is never called, as there are no pictures.
+func (p *Picture) Keep() *Surface { return nil }
+
+// Release does nothing.
+func (s *Surface) Release() {}
+
 // Decoder does not exist in this build.
 type Decoder struct{}
 

@@ -121,6 +121,7 @@ export function decodeCamera(v: unknown): Camera | null {
     frames: number(c['frames']),
     inferred: number(c['inferred']),
     decoder: text(c['decoder']),
+    decoderNote: text(c['decoder_note']),
     memory: text(c['memory']),
     transport: text(c['transport']),
     track: text(c['track']),

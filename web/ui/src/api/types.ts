@@ -61,6 +61,8 @@ export interface Camera {
   frames: number;
   inferred: number;
   decoder: string;
+  /** Why it is not the decoder wished for first; empty where it is. */
+  decoderNote: string;
   memory: string;
   transport: string;
   track: string;

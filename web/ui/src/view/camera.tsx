@@ -218,7 +218,7 @@ function StreamPanel({ camera: c }: { camera: Camera }): JSX.Element {
           ['Video', [codecWords(c.codec), size, c.pixelFormat].filter(Boolean).join(', ')],
           ['Track', c.track],
           ['Transport', c.transport.toUpperCase()],
-          ['Decoder', c.decoder],
+          ['Decoder', [c.decoder, c.decoderNote].filter(Boolean).join(', ')],
           ['Memory', memoryWords(c.memory)],
           ['Frame pool', pool],
           ['No free slot', c.pool && c.pool.exhausted > 0 ? `${count(c.pool.exhausted)} times` : ''],

@@ -1,0 +1,54 @@
+package avcodec
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// MaxSurfaces is how many surfaces NVDEC takes for one stream.
+const MaxSurfaces = 32
+
+// SurfaceRequest describes the pictures that a GPU's decoder needs surfaces for.
+type SurfaceRequest struct {
+	Format        Format // of the surfaces: NV12 or P010
+	Width, Height int    // coded samples
+	Estimate      int    // what FFmpeg thinks the stream needs
+}
+
+// HardwareError says why the GPU does not decode: at all, or this stream.
+// Software can take its place.
+type HardwareError struct {
+	Reason string // in words for the user
+}
+
+func (e *HardwareError) Error() string { return "decode on the gpu: " + e.Reason }
+
+var (
+	cudaCall = regexp.MustCompile(`\b(cu[A-Z]\w+|cuvid\w+)\(.*\) failed(?: -> (\w+): (.*))?$`)
+	outside  = regexp.MustCompile(`^Video (width|height) (\d+) not within range from (\d+) to (\d+)$`)
+	blocks   = regexp.MustCompile(`^Video macroblock count (\d+) exceeds maximum of (\d+)$`)
+)
+
+// reasonOf puts into words what FFmpeg logged when the GPU refused a stream.
+func reasonOf(line, codec string) string {
+	if m := outside.FindStringSubmatch(line); m != nil {
+		return fmt.Sprintf("the picture's %s of %s is not within the GPU's %s to %s", m[1], m[2], m[3], m[4])
+	}
+	if m := blocks.FindStringSubmatch(line); m != nil {
+		return fmt.Sprintf("the picture has %s macroblocks, the GPU takes at most %s", m[1], m[2])
+	}
+	if strings.Contains(line, "lacking required capabilities") {
+		return "the GPU has no decoder for this kind of " + codec
+	}
+	m := cudaCall.FindStringSubmatch(line)
+	switch {
+	case m == nil:
+		return line
+	case m[1] == "cuvidCreateDecoder" && m[2] == "CUDA_ERROR_OUT_OF_MEMORY":
+		return "the GPU has no memory or no decoding session left (cuvidCreateDecoder: out of memory)"
+	case m[2] == "":
+		return m[1] + " failed"
+	}
+	return fmt.Sprintf("%s: %s (%s)", m[1], m[3], m[2])
+}
