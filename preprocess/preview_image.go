@@ -29,7 +29,6 @@ type gpuPreview struct {
 	cbCr, crCr       int32
 	black, lumaK     float32
 	chromaK          float32
-	_                [4]byte
 }
 
 const (
