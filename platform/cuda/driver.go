@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"edgecam/platform"
 )
@@ -16,6 +17,7 @@ type Options struct {
 // Driver is NVIDIA's driver library. Open it with Init.
 type Driver struct {
 	candidates []string
+	stuck      atomic.Int64
 
 	mu     sync.Mutex
 	tried  bool
@@ -59,6 +61,10 @@ func (d *Driver) Path() string {
 	defer d.mu.Unlock()
 	return d.path
 }
+
+// Stuck counts the device threads that hang in the driver now. They are left
+// behind and cost a thread each; only the end of the process is sure to end them.
+func (d *Driver) Stuck() int { return int(d.stuck.Load()) }
 
 // opened gives the functions, or the reason why there are none.
 func (d *Driver) opened() (*api, error) {

@@ -82,11 +82,20 @@ func (d *Driver) calls() (*calls, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := bindCalls(a, d.handle)
-	if err != nil {
-		return nil, &platform.UnavailableError{Lib: "libcuda", Path: d.Path(), Err: err, Hint: "the driver is too old: update it"}
+	c := &calls{api: a}
+	for i, names := range symbols {
+		if c.fn[i], err = lookUp(d.handle, names); err != nil {
+			return nil, &platform.UnavailableError{Lib: base(d.Path()), Path: d.Path(), Err: err, Hint: "the driver is too old: update it"}
+		}
 	}
 	return c, nil
+}
+
+// invoke calls a C function of integer arguments and gives its CUresult. It
+// allocates nothing.
+func invoke(fn uintptr, args ...uintptr) int32 {
+	r, _, _ := purego.SyscallN(fn, args...)
+	return int32(r)
 }
 
 func missing(name string, err error) *platform.UnavailableError {

@@ -1,51 +1,80 @@
-//go:build linux && (amd64 || arm64)
-
 package cuda
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // Context makes the calls of one device. It is valid inside the function given
-// to Device.Do and nowhere else.
+// to Device.Do and nowhere else. Errors are *platform.DriverError, wrapped; an
+// error of queued work comes out of a later call.
 type Context struct {
 	calls  *calls
 	device int32
 	ctx    uintptr
-
-	// What C reads and writes during a call lies here, on the heap: a goroutine
-	// stack moves when it grows, and with it every address on it.
-	out  [2]uint64
-	text []byte
-	jit  jitArgs
+	out    [2]uint64 // where C writes answers; a Context lies on the heap
 }
 
-// answer is where C writes an answer of up to eight bytes.
-func (c *Context) answer() uintptr {
-	c.out[0] = 0
-	return address(&c.out[0])
-}
+// schedBlockingSync makes threads that wait for the device sleep rather than
+// spin: a spinning wait costs a core for each thread that waits. FFmpeg takes a
+// primary context that is in use only with exactly these flags, no others.
+const schedBlockingSync = 4
 
-// open retains the primary context and makes it current on this thread.
-func (c *Context) open(index int) error {
+// open retains the primary context and makes it current on this thread. foreign
+// says that others hold it already, with flags that are not ours.
+func (c *Context) open(index int, reset bool) (foreign bool, err error) {
 	if err := c.calls.do(deviceGet, c.answer(), uintptr(index)); err != nil {
-		return err
+		return false, err
 	}
 	c.device = int32(c.out[0])
+	if reset {
+		if err := c.calls.do(primaryCtxReset, uintptr(c.device)); err != nil {
+			return false, err
+		}
+	}
+	if foreign, err = c.setFlags(); err != nil {
+		return foreign, err
+	}
 	if err := c.calls.do(primaryCtxRetain, c.answer(), uintptr(c.device)); err != nil {
-		return err
+		return foreign, err
 	}
 	c.ctx = uintptr(c.out[0])
-	if err := c.calls.do(ctxSetCurrent, c.ctx); err != nil {
-		return errors.Join(err, c.calls.do(primaryCtxRelease, uintptr(c.device)))
+	if err := c.Current(); err != nil {
+		return foreign, errors.Join(err, c.calls.do(primaryCtxRelease, uintptr(c.device)))
 	}
-	return nil
+	return foreign, nil
+}
+
+// setFlags sets the flags of the primary context while nobody holds it.
+func (c *Context) setFlags() (foreign bool, err error) {
+	const primaryContextActive = 708
+	c.out = [2]uint64{}
+	err = c.calls.do(primaryCtxGetState, uintptr(c.device), uintptr(unsafe.Pointer(&c.out[0])), uintptr(unsafe.Pointer(&c.out[1])))
+	switch flags, active := uint32(c.out[0]), c.out[1] != 0; {
+	case err != nil:
+		return false, err
+	case flags == schedBlockingSync:
+		return false, nil
+	case active:
+		return true, nil
+	}
+	err = c.calls.do(primaryCtxSetFlags, uintptr(c.device), schedBlockingSync)
+	if Code(err) == primaryContextActive { // someone else was faster
+		return true, nil
+	}
+	return false, err
 }
 
 func (c *Context) close() error {
 	return errors.Join(c.calls.do(ctxSetCurrent, 0), c.calls.do(primaryCtxRelease, uintptr(c.device)))
+}
+
+// answer is where C writes an answer of up to eight bytes, little-endian.
+func (c *Context) answer() uintptr {
+	c.out[0] = 0
+	return uintptr(unsafe.Pointer(&c.out[0]))
 }
 
 // Handle is the CUcontext, for libraries that take one.
@@ -55,19 +84,23 @@ func (c *Context) Handle() uintptr { return c.ctx }
 // called in between may have changed it.
 func (c *Context) Current() error { return c.calls.do(ctxSetCurrent, c.ctx) }
 
-// Synchronize waits for everything that was queued on the device.
+// Synchronize waits for everything that was queued on the device, by anyone. It
+// gives the error of work that failed, also of work that other libraries queued.
 func (c *Context) Synchronize() error { return c.calls.do(ctxSynchronize) }
 
 // MemInfo gives the device's free and total memory in bytes.
 func (c *Context) MemInfo() (free, total uint64, err error) {
-	err = c.calls.do(memGetInfo, address(&c.out[0]), address(&c.out[1]))
-	return c.out[0], c.out[1], err
+	err = c.calls.do(memGetInfo, uintptr(unsafe.Pointer(&c.out[0])), uintptr(unsafe.Pointer(&c.out[1])))
+	if err != nil {
+		return 0, 0, err
+	}
+	return c.out[0], c.out[1], nil
 }
 
-// Stream is an ordered queue of work (CUstream).
+// Stream is an ordered queue of work (CUstream). 0 is the default stream.
 type Stream uintptr
 
-// Event marks a point in a stream (CUevent).
+// Event marks a point in a stream (CUevent). 0 is none.
 type Event uintptr
 
 // NewStream makes a stream that does not wait for the default stream.
@@ -77,8 +110,13 @@ func (c *Context) NewStream() (Stream, error) {
 	return Stream(c.out[0]), err
 }
 
-// FreeStream ends a stream once its work is done.
-func (c *Context) FreeStream(s Stream) error { return c.calls.do(streamDestroy, uintptr(s)) }
+// FreeStream ends a stream; what is queued on it is still done. 0 is nothing.
+func (c *Context) FreeStream(s Stream) error {
+	if s == 0 {
+		return nil
+	}
+	return c.calls.do(streamDestroy, uintptr(s))
+}
 
 // Wait blocks the thread until the stream is empty.
 func (c *Context) Wait(s Stream) error { return c.calls.do(streamSynchronize, uintptr(s)) }
@@ -100,15 +138,21 @@ func (c *Context) NewEvent(timing bool) (Event, error) {
 	return Event(c.out[0]), err
 }
 
-// FreeEvent gives an event back.
-func (c *Context) FreeEvent(e Event) error { return c.calls.do(eventDestroy, uintptr(e)) }
+// FreeEvent gives an event back. 0 is nothing.
+func (c *Context) FreeEvent(e Event) error {
+	if e == 0 {
+		return nil
+	}
+	return c.calls.do(eventDestroy, uintptr(e))
+}
 
 // Record marks the point that s has reached when everything queued so far is done.
 func (c *Context) Record(e Event, s Stream) error {
 	return c.calls.do(eventRecord, uintptr(e), uintptr(s))
 }
 
-// Reached says whether the marked point has passed.
+// Reached says whether the marked point has passed; it has for an event that was
+// never recorded.
 func (c *Context) Reached(e Event) (bool, error) {
 	const notReady = 600
 	switch r := c.calls.raw(eventQuery, uintptr(e)); r {
@@ -117,7 +161,7 @@ func (c *Context) Reached(e Event) (bool, error) {
 	case notReady:
 		return false, nil
 	default:
-		return false, c.calls.api.fail(symbols[eventQuery], r)
+		return false, c.calls.api.fail(eventQuery.String(), r)
 	}
 }
 
@@ -128,7 +172,10 @@ func (c *Context) WaitEvent(e Event) error { return c.calls.do(eventSynchronize,
 // milliseconds; the driver resolves half a microsecond.
 func (c *Context) ElapsedMS(from, to Event) (float32, error) {
 	err := c.calls.do(eventElapsed, c.answer(), uintptr(from), uintptr(to))
-	return math.Float32frombits(uint32(c.out[0])), err
+	if err != nil {
+		return 0, err
+	}
+	return math.Float32frombits(uint32(c.out[0])), nil // C wrote four of the bytes
 }
 
 // wrap adds what was asked for to an error.

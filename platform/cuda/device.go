@@ -1,0 +1,305 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"edgecam/platform"
+)
+
+// defaultCallTimeout is how long a call may take before the GPU counts as lost.
+// The slowest healthy one is loading PTX on a Jetson, well under a second.
+const defaultCallTimeout = 5 * time.Second
+
+// DeviceOptions say which device is opened and how it is watched.
+type DeviceOptions struct {
+	Index int // ordinal of Driver.Devices
+	// CallTimeout is the longest that one Do may take. It defaults to 5 s.
+	CallTimeout time.Duration
+	// Reset first destroys the primary context, with all memory, streams and
+	// kernels that anything in the process has in it. That is the only way out
+	// of a context that failed while a library still holds it; everything else
+	// that uses the GPU must have been stopped.
+	Reset  bool
+	Logger *slog.Logger // it defaults to discarding
+}
+
+// Device is one GPU in use: one goroutine, locked to its thread, that holds the
+// primary context and makes every call. Methods are safe for concurrent use.
+type Device struct {
+	timeout time.Duration
+	logger  *slog.Logger
+	gpu     platform.GPU // set before NewDevice returns
+
+	// in
+	work chan *task
+	quit chan struct{}
+	// out
+	lost chan struct{} // the device does not answer any more
+	hung chan struct{} // it is lost by a call that may still not have returned
+	done chan struct{} // closed last, when the goroutine has ended
+
+	watch    watchdog
+	closing  sync.Once
+	losing   sync.Once
+	hanging  sync.Once
+	reason   *LostError // set before lost is closed
+	released error      // set before done is closed
+}
+
+type task struct {
+	name  string
+	limit time.Duration
+	run   func(*Context) error
+	err   error         // set before done is closed
+	done  chan struct{} // run has returned
+}
+
+// NewDevice retains the primary context of a device, the one that FFmpeg and
+// ONNX Runtime use too, so that memory, streams and events are shared. Open it
+// before those libraries touch the GPU: whoever is first decides how waiting
+// threads wait, and FFmpeg takes no other way than ours.
+//
+// The error is a *platform.UnavailableError, a *platform.DriverError, a
+// *LostError where the driver does not answer, or ctx's; ctx ends with the call.
+func (d *Driver) NewDevice(ctx context.Context, o DeviceOptions) (*Device, error) {
+	table, err := d.calls()
+	if err != nil {
+		return nil, err
+	}
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = defaultCallTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	dev := &Device{
+		timeout: o.CallTimeout, logger: o.Logger,
+		work: make(chan *task), quit: make(chan struct{}),
+		lost: make(chan struct{}), hung: make(chan struct{}), done: make(chan struct{}),
+	}
+	dev.watch.late, dev.watch.stuck = dev.hang, &d.stuck
+	opened := make(chan error, 1)
+	go dev.run(table, o, opened)
+	if err := dev.awaitOpen(ctx, opened); err != nil {
+		return nil, fmt.Errorf("open gpu %d: %w", o.Index, err)
+	}
+	return dev, nil
+}
+
+func (dev *Device) awaitOpen(ctx context.Context, opened <-chan error) error {
+	select {
+	case err := <-opened:
+		if err != nil {
+			<-dev.done
+		}
+		return err
+	case <-dev.lost:
+		_ = dev.Close() // what lost it says more
+		return dev.reason
+	case <-ctx.Done():
+		_ = dev.Close() // waits as long as the watchdog allows
+		return ctx.Err()
+	}
+}
+
+// GPU is the device as the driver describes it; the bus is left to
+// platform.Detect.
+func (dev *Device) GPU() platform.GPU { return dev.gpu }
+
+// MemInfo gives the device's free and total memory in bytes.
+func (dev *Device) MemInfo(ctx context.Context) (free, total uint64, err error) {
+	m := new([2]uint64) // its own, as a call that is given up on may still write
+	err = dev.Do(ctx, "ask for free memory", func(c *Context) (err error) {
+		m[0], m[1], err = c.MemInfo()
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return m[0], m[1], nil
+}
+
+// Do runs f on the device's goroutine and waits for it. Nothing of the Context
+// may be kept, and f must not call Do or Close. A lost device answers every Do
+// at once with a *LostError, also those that wait; f may then be stuck in the
+// driver and still use what it was given, so leave that alone. ctx ends the
+// wait for f's turn, not f.
+func (dev *Device) Do(ctx context.Context, name string, f func(*Context) error) error {
+	return dev.DoWithin(ctx, name, dev.timeout, f)
+}
+
+// DoWithin is Do for work that may take longer than DeviceOptions.CallTimeout,
+// such as loading an engine. Everyone else waits for as long.
+func (dev *Device) DoWithin(ctx context.Context, name string, limit time.Duration, f func(*Context) error) error {
+	if err := dev.refuse(ctx); err != nil {
+		return err
+	}
+	t := &task{name: name, limit: limit, run: f, done: make(chan struct{})}
+	select {
+	case dev.work <- t:
+	case <-dev.lost:
+		return dev.reason
+	case <-dev.done:
+		return ErrDeviceClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-t.done:
+		return t.err
+	case <-dev.lost:
+		return dev.reason
+	case <-dev.done:
+		return dev.unfinished(t)
+	}
+}
+
+// refuse says why a task need not be tried. It comes first because select takes
+// any of the channels that are ready.
+func (dev *Device) refuse(ctx context.Context) error {
+	select {
+	case <-dev.lost:
+		return dev.reason
+	default:
+	}
+	select {
+	case <-dev.quit:
+		return ErrDeviceClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// unfinished is the answer to a task that was taken by a goroutine which has
+// ended.
+func (dev *Device) unfinished(t *task) error {
+	select {
+	case <-t.done:
+		return t.err
+	default:
+		return fmt.Errorf("%s: it ended the goroutine: %w", t.name, ErrDeviceClosed)
+	}
+}
+
+// Lost is closed when the device does not answer any more.
+func (dev *Device) Lost() <-chan struct{} { return dev.lost }
+
+// Err is nil, or the *LostError once Lost is closed.
+func (dev *Device) Err() error {
+	select {
+	case <-dev.lost:
+		return dev.reason
+	default:
+		return nil
+	}
+}
+
+// Close releases the context and ends the goroutine, after the Do that is on.
+// Free memory, streams, events and modules first: others may hold the context.
+// On a device that is lost by a hanging call Close returns the *LostError at
+// once and leaves the thread behind, as nothing can end it (Driver.Stuck counts
+// it); should the call return, the thread ends. Close may be called again.
+func (dev *Device) Close() error {
+	dev.closing.Do(func() { close(dev.quit) })
+	select {
+	case <-dev.done:
+		return dev.released
+	case <-dev.hung:
+	}
+	select {
+	case <-dev.done:
+		return dev.released
+	default:
+		return dev.reason
+	}
+}
+
+// lose marks the device lost, once.
+func (dev *Device) lose(cause error) {
+	dev.losing.Do(func() {
+		dev.reason = newLostError(cause)
+		close(dev.lost)
+	})
+}
+
+// hang is the watchdog's word that a task is overdue.
+func (dev *Device) hang(cause *TimeoutError) {
+	dev.lose(cause)
+	dev.hanging.Do(func() { close(dev.hung) }) // a call may hang again after the first one came back
+}
+
+// run is the device's goroutine. CUDA keeps the current context per thread, so
+// it must not move; the thread ends with it, as the driver's state for it would
+// otherwise meet the next goroutine.
+func (dev *Device) run(table *calls, o DeviceOptions, opened chan<- error) {
+	runtime.LockOSThread()
+	defer close(dev.done)
+	c := &Context{calls: table}
+	if err := dev.open(c, o); err != nil {
+		opened <- err
+		return
+	}
+	defer dev.release(c)
+	opened <- nil
+	for dev.next(c) {
+	}
+}
+
+func (dev *Device) open(c *Context, o DeviceOptions) (err error) {
+	dev.watch.arm("open", dev.timeout)
+	defer dev.watch.disarm()
+	if dev.gpu, err = c.calls.api.device(int32(o.Index)); err != nil {
+		return err
+	}
+	foreign, err := c.open(o.Index, o.Reset)
+	if err != nil {
+		return err
+	}
+	if foreign {
+		dev.logger.Warn("the GPU's context was made by other code: waits may burn processor time, NVDEC may be refused", "gpu", dev.gpu.UUID)
+	}
+	return nil
+}
+
+// next serves one task. It is false when the device is closed; a lost one serves
+// no more and waits for that.
+func (dev *Device) next(c *Context) bool {
+	select {
+	case <-dev.lost:
+		<-dev.quit
+		return false
+	default:
+	}
+	select {
+	case <-dev.quit:
+		return false
+	case t := <-dev.work:
+		dev.serve(c, t)
+		return true
+	}
+}
+
+func (dev *Device) serve(c *Context, t *task) {
+	dev.watch.arm(t.name, t.limit)
+	t.err = t.run(c)
+	dev.watch.disarm()
+	if Sticky(t.err) {
+		dev.lose(fmt.Errorf("%s: %w", t.name, t.err))
+		t.err = dev.reason
+	}
+	close(t.done)
+}
+
+// release gives the context back. What a lost one says to that is no news.
+func (dev *Device) release(c *Context) {
+	dev.watch.arm("release the context", dev.timeout)
+	defer dev.watch.disarm()
+	if err := c.close(); err != nil && dev.Err() == nil {
+		dev.released = fmt.Errorf("close gpu: %w", err)
+	}
+}
