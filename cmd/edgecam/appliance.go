@@ -70,7 +70,7 @@ func (a *appliance) build() (err error) {
 	if err != nil {
 		return err
 	}
-	registry, err := metrics.New(metrics.Options{Snapshot: a.pipeline.Metrics, Version: version, Logger: a.logger})
+	registry, err := metrics.New(metrics.Options{Snapshot: a.snapshot, Version: version, Logger: a.logger})
 	if err != nil {
 		return err
 	}
@@ -79,6 +79,14 @@ func (a *appliance) build() (err error) {
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,
 	})
 	return err
+}
+
+// snapshot is what /metrics shows. It is called once the listener is open.
+func (a *appliance) snapshot() metrics.Snapshot {
+	s := a.pipeline.Metrics()
+	pictures, detections := a.server.Viewers()
+	s.Viewers = map[string]int{"pictures": pictures, "detections": detections}
+	return s
 }
 
 // loadEngine opens the runtime and the model. A runtime that is not there
