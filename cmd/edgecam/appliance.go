@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"edgecam/framepool"
-	"edgecam/infer"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/metrics"
@@ -29,7 +28,7 @@ type appliance struct {
 	cfg      *config.Config
 	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
-	engine   infer.Engine // nil without a usable runtime
+	engine   *ort.Engine // nil without a usable runtime
 	codecs   *avcodec.Library
 	pipeline *pipeline.Pipeline
 	server   *web.Server
@@ -63,14 +62,19 @@ func (a *appliance) build() (err error) {
 	if err != nil {
 		return err
 	}
-	a.pipeline, err = pipeline.New(pipeline.Options{
-		Config: a.cfg, Bad: a.bad, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
+	o := pipeline.Options{
+		Config: a.cfg, Bad: a.bad, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
-	})
+	}
+	if a.engine != nil {
+		o.Engine = a.engine
+		o.ZeroStreak = func() uint64 { return a.engine.Stats().ZeroStreak }
+	}
+	a.pipeline, err = pipeline.New(o)
 	if err != nil {
 		return err
 	}
-	registry, err := metrics.New(metrics.Options{Snapshot: a.pipeline.Metrics, Version: version, Logger: a.logger})
+	registry, err := metrics.New(metrics.Options{Snapshot: a.snapshot, Version: version, Logger: a.logger})
 	if err != nil {
 		return err
 	}
@@ -79,6 +83,14 @@ func (a *appliance) build() (err error) {
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,
 	})
 	return err
+}
+
+// snapshot is what /metrics shows. It is called once the listener is open.
+func (a *appliance) snapshot() metrics.Snapshot {
+	s := a.pipeline.Metrics()
+	pictures, detections := a.server.Viewers()
+	s.Viewers = map[string]int{"pictures": pictures, "detections": detections}
+	return s
 }
 
 // loadEngine opens the runtime and the model. A runtime that is not there

@@ -35,7 +35,10 @@ type Options struct {
 	// the reason in EngineProblem.
 	Engine        infer.Engine
 	EngineProblem string
-	Budget        *framepool.Budget
+	// ZeroStreak gives in how many pictures in a row, up to the last, every
+	// score was exactly 0: a network at work gives none. nil = not known.
+	ZeroStreak func() uint64
+	Budget     *framepool.Budget
 	Codecs        *avcodec.Library
 	System        web.System // what does not change while the pipeline runs
 	Version       string
@@ -49,6 +52,7 @@ type Pipeline struct {
 	engineLabels  []string
 	engineProblem string
 	engineStats   *engineStats
+	zeroStreak    func() uint64
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
 	system        web.System
@@ -87,7 +91,7 @@ func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
 		cfg: o.Config, current: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
-		engineStats: newEngineStats(), budget: o.Budget, codecs: o.Codecs,
+		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
 		cameras: map[string]*running{},
