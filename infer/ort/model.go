@@ -34,6 +34,10 @@ func loadModel(library *onnxruntime.Library, name, precision string) (*model, er
 // loadModelFor is loadModel with session options. Where these name providers
 // inputs and outputs may be float16.
 func loadModelFor(library *onnxruntime.Library, name, precision string, opts onnxruntime.SessionOptions) (*model, error) {
+	return loadModelWith(library, name, precision, opts, len(opts.Providers) > 0)
+}
+
+func loadModelWith(library *onnxruntime.Library, name, precision string, opts onnxruntime.SessionOptions, half bool) (*model, error) {
 	m := &model{name: name, precision: precision}
 	var err error
 	if strings.HasPrefix(name, builtin.Prefix) {
@@ -48,7 +52,7 @@ func loadModelFor(library *onnxruntime.Library, name, precision string, opts onn
 	if err != nil {
 		return nil, &infer.ModelError{Model: name, Err: reason(err), Hint: "name the path of an .onnx file, or " + builtin.NanoDetG}
 	}
-	if err := m.fit(len(opts.Providers) > 0); err != nil {
+	if err := m.fit(half); err != nil {
 		m.session.Close()
 		return nil, &infer.ModelError{Model: name, Err: err, Hint: "the file must carry edgecam's metadata keys and fit them; " + builtin.NanoDetG + " always does"}
 	}
