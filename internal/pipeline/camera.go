@@ -68,10 +68,10 @@ type camera struct {
 func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now()), lost: map[string]uint64{}}
 	c.ages = newAges()
-	c.raw = newFeed(id, false, p.codecs, c.logger)
-	c.annotated = newFeed(id, true, p.codecs, c.logger)
-	if p.engine != nil && cfg.Detect.Enabled {
-		t, err := thresholds(p.engine.Info().Labels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
+	c.raw = newFeed(id, false, p, c.logger)
+	c.annotated = newFeed(id, true, p, c.logger)
+	if p.model != nil && cfg.Detect.Enabled {
+		t, err := thresholds(p.engineLabels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
 		if err != nil {
 			return nil, fmt.Errorf("camera %s: %w", id, err)
 		}
@@ -219,11 +219,13 @@ func (c *camera) opener() func(attempt int) (capture.Source, error) {
 
 // newDecoder makes the decoder of a session; the one before is closed by then.
 func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
-	d, err := decode.New(decode.Options{
+	o := decode.Options{
 		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
 		Logger: c.p.logger,
-	})
+	}
+	c.p.gpu.serve(&o)
+	d, err := decode.New(o)
 	if err != nil {
 		return nil, err
 	}

@@ -31,24 +31,28 @@ type Options struct {
 	// Bad names cameras that the configuration has and that cannot be used,
 	// with the reason: they are shown so that nobody looks for them in vain.
 	Bad map[string]string
-	// Engine is the loaded model; nil runs the cameras without inference, for
-	// the reason in EngineProblem.
+	// Engine is the loaded model on the processor, GPU the card with its own; at
+	// most one is set. With neither the cameras run without inference, for the
+	// reason in EngineProblem.
 	Engine        infer.Engine
+	GPU           *GPU
 	EngineProblem string
 	// ZeroStreak gives in how many pictures in a row, up to the last, every
 	// score was exactly 0: a network at work gives none. nil = not known.
 	ZeroStreak func() uint64
 	Budget     *framepool.Budget
-	Codecs        *avcodec.Library
-	System        web.System // what does not change while the pipeline runs
-	Version       string
-	Logger        *slog.Logger
+	Codecs     *avcodec.Library
+	System     web.System // what does not change while the pipeline runs
+	Version    string
+	Logger     *slog.Logger
 }
 
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
 type Pipeline struct {
 	cfg           *config.Config // of the start: what a reload does not change
-	engine        infer.Engine
+	model         model          // nil without inference
+	openRunner    func(ctx context.Context) (runner, error)
+	gpu           *GPU // nil without
 	engineLabels  []string
 	engineProblem string
 	engineStats   *engineStats
@@ -90,15 +94,16 @@ type running struct {
 func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
-		cfg: o.Config, current: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
+		cfg: o.Config, current: o.Config, gpu: o.GPU, engineProblem: o.EngineProblem,
 		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
 		cameras: map[string]*running{},
 	}
 	p.startedAt = p.start.UTC()
-	if p.engine != nil {
-		p.engineLabels = p.engine.Info().Labels
+	p.takeEngine(o)
+	if p.model != nil {
+		p.engineLabels = p.model.Info().Labels
 	}
 	bad := maps.Clone(o.Bad)
 	for _, id := range sortedIDs(o.Config.Cameras) {
@@ -253,12 +258,27 @@ func (p *Pipeline) Alive() bool {
 	return true
 }
 
+// model is what the pipeline asks of an engine, wherever it runs.
+type model interface{ Info() infer.Info }
+
+// takeEngine sets where frames are inferred.
+func (p *Pipeline) takeEngine(o Options) {
+	switch {
+	case o.GPU != nil:
+		p.model = o.GPU
+		p.openRunner = func(ctx context.Context) (runner, error) { return newGPURunner(ctx, o.GPU), nil }
+	case o.Engine != nil:
+		p.model = o.Engine
+		p.openRunner = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, o.Engine) }
+	}
+}
+
 // workerCount is how many frames are worked on at once.
 func (p *Pipeline) workerCount() int {
-	if p.engine == nil {
+	if p.model == nil {
 		return 0
 	}
-	return max(1, p.engine.Info().Threads)
+	return max(1, p.model.Info().Threads)
 }
 
 // camera gives the camera with an id.
