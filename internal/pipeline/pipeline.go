@@ -39,10 +39,10 @@ type Options struct {
 	// score was exactly 0: a network at work gives none. nil = not known.
 	ZeroStreak func() uint64
 	Budget     *framepool.Budget
-	Codecs        *avcodec.Library
-	System        web.System // what does not change while the pipeline runs
-	Version       string
-	Logger        *slog.Logger
+	Codecs     *avcodec.Library
+	System     web.System // what does not change while the pipeline runs
+	Version    string
+	Logger     *slog.Logger
 }
 
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
