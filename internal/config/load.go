@@ -2,10 +2,7 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,9 +24,9 @@ type Options struct {
 
 // Load reads and checks the file at path; see Parse.
 func Load(path string, o Options) (*Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("read config %s: %w", path, plain(err))
+		return nil, fmt.Errorf("read config %s: %w", path, err)
 	}
 	return Parse(data, path, o)
 }
@@ -90,14 +87,4 @@ func (d *decoder) resolvePath(p string) string {
 		return p
 	}
 	return filepath.Join(filepath.Dir(d.file), p)
-}
-
-// plain is the cause of an error of a file without the path, which the caller
-// names itself.
-func plain(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
