@@ -20,6 +20,9 @@ type Options struct {
 	// password beyond what this package sees. Its error must not hold the
 	// password.
 	CheckURL func(url, user, password string) error
+	// CheckBuiltin, if not nil, says why there is no built-in model of a name
+	// in a precision.
+	CheckBuiltin func(model, precision string) error
 }
 
 // Load reads and checks the file at path; see Parse.
@@ -41,7 +44,7 @@ func Parse(data []byte, path string, o Options) (*Config, error) {
 	d.decode(data, cfg)
 	if !d.broken {
 		d.override(cfg)
-		d.check(cfg, o.CheckURL)
+		d.check(cfg, o)
 		d.resolve(cfg)
 	}
 	if len(d.errs) == 0 {
