@@ -111,7 +111,7 @@ func (a *appliance) loadEngine() (problem string, err error) {
 		return fmt.Sprintf("%v. %s", err, missing.Hint), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("load model %s: %w", a.cfg.Inference.Model, err)
+		return "", err
 	}
 	a.engine = engine
 	info := engine.Info()
