@@ -3,23 +3,22 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"edgecam/framepool"
-	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/metrics"
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sdnotify"
 	"edgecam/platform/avcodec"
-	"edgecam/platform/onnxruntime"
+	"edgecam/platform/cuda"
 	"edgecam/web"
 )
 
@@ -28,8 +27,8 @@ type appliance struct {
 	cfg      *config.Config
 	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
-	engine   *ort.Engine // nil without a usable runtime
 	codecs   *avcodec.Library
+	infer    *inference
 	pipeline *pipeline.Pipeline
 	server   *web.Server
 	closing  sync.Once
@@ -38,37 +37,34 @@ type appliance struct {
 // newAppliance builds from the ground up: platform, memory, codecs, model,
 // pipeline, web. The listener is open when it returns, so a port in use ends
 // the start before any camera is called.
-func newAppliance(cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
+func newAppliance(ctx context.Context, cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
 	a := &appliance{cfg: cfg, bad: bad, logger: logger}
-	if err := a.build(); err != nil {
+	if err := a.build(ctx); err != nil {
 		a.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *appliance) build() (err error) {
-	box := detect()
-	if a.cfg.GPU.Mode == "require" {
-		return errors.New("gpu.mode is require, and this version has no GPU engine yet: use auto or off")
-	}
+func (a *appliance) build(ctx context.Context) (err error) {
+	driver := cuda.New(cuda.Options{})
+	box := detect(driver)
 	limit, why := memoryLimit(a.cfg)
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
 	if a.codecs, err = avcodec.Open(); err != nil {
 		return err
 	}
-	problem, err := a.loadEngine()
-	if err != nil {
+	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, a.logger); err != nil {
 		return err
 	}
 	o := pipeline.Options{
-		Config: a.cfg, Bad: a.bad, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
-		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
+		Config: a.cfg, Bad: a.bad, GPU: a.infer.gpu, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
+		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,
 	}
-	if a.engine != nil {
-		o.Engine = a.engine
-		o.ZeroStreak = func() uint64 { return a.engine.Stats().ZeroStreak }
+	if cpu := a.infer.cpu; cpu != nil {
+		o.Engine = cpu
+		o.ZeroStreak = func() uint64 { return cpu.Stats().ZeroStreak }
 	}
 	a.pipeline, err = pipeline.New(o)
 	if err != nil {
@@ -93,33 +89,6 @@ func (a *appliance) snapshot() metrics.Snapshot {
 	return s
 }
 
-// loadEngine opens the runtime and the model. A runtime that is not there
-// leaves the cameras and the dashboard running, with the reason shown; a model
-// that the config names and that cannot be used is the config's problem and
-// ends the start.
-func (a *appliance) loadEngine() (problem string, err error) {
-	if p := a.cfg.Inference.Provider; p == "cuda" || p == "tensorrt" {
-		return "", fmt.Errorf("inference.provider is %s, and this version has no GPU engine yet: use auto or cpu", p)
-	}
-	engine, err := ort.New(ort.Options{
-		Library: a.cfg.Inference.Library, Model: a.cfg.Inference.Model, Precision: a.cfg.Inference.Precision,
-		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU),
-	})
-	var missing *onnxruntime.UnavailableError
-	if errors.As(err, &missing) && a.cfg.Inference.Library == "" {
-		a.logger.Warn("inference is off: pictures only", "err", err, "try", missing.Hint)
-		return fmt.Sprintf("%v. %s", err, missing.Hint), nil
-	}
-	if err != nil {
-		return "", err
-	}
-	a.engine = engine
-	info := engine.Info()
-	a.logger.Info("model ready", "model", info.Model, "precision", info.Precision, "provider", info.Provider,
-		"runtime", info.Version, "ms_per_image", info.ProbeMS)
-	return "", nil
-}
-
 // URL is where the dashboard is.
 func (a *appliance) URL() string { return "http://" + a.server.Addr().String() }
 
@@ -134,7 +103,37 @@ func (a *appliance) Run(ctx context.Context, file string) error {
 	if file != "" {
 		g.Go(func() error { a.reloadOnHangup(ctx, file); return nil })
 	}
+	if a.infer.gpu != nil {
+		g.Go(func() error { return a.watchGPU(ctx) })
+	}
 	return g.Wait()
+}
+
+// lostGrace is how long the dashboard goes on saying that the card is lost before
+// the process ends for systemd to start it anew: time for a look and a scrape.
+const lostGrace = 10 * time.Second
+
+// watchGPU ends the process when the card is lost and systemd will start it
+// again: a context that CUDA has given up cannot be had back in the process that
+// hung in it. Without systemd the pictures go on and /readyz says why.
+func (a *appliance) watchGPU(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.infer.gpu.Lost():
+	}
+	a.logger.Error("gpu lost: nothing is detected any more", "restart", os.Getenv("NOTIFY_SOCKET") != "")
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return nil
+	}
+	grace := time.NewTimer(lostGrace)
+	defer grace.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-grace.C:
+		return errors.New("the gpu does not answer: ending, for a restart")
+	}
 }
 
 func (a *appliance) reloadOnHangup(ctx context.Context, file string) {
@@ -176,10 +175,8 @@ func (a *appliance) Close() {
 		if a.server != nil {
 			_ = a.server.Close() // Run has closed it already where it ran
 		}
-		if a.engine != nil {
-			if err := a.engine.Close(); err != nil {
-				a.logger.Warn("close model", "err", err)
-			}
+		if a.infer != nil {
+			a.infer.close(a.logger)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"edgecam/internal/pipeline/bench"
 	"edgecam/internal/sim"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
 )
 
 func newBench() *cobra.Command {
@@ -97,7 +98,7 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 	if err != nil {
 		return nil, err
 	}
-	box := detect()
+	box := detect(cuda.New(cuda.Options{}))
 	r.Machine = fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
 	if f.clip != "" {
 		r.Clip = filepath.Base(f.clip) + ", " + r.Clip

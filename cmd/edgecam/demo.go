@@ -49,7 +49,7 @@ func demo(ctx context.Context, listen string, cameras int, out, errs io.Writer) 
 		return err
 	}
 	cfg := demoConfig(s, listen, cameras)
-	a, err := newAppliance(cfg, nil, logger)
+	a, err := newAppliance(ctx, cfg, nil, logger)
 	if err != nil {
 		s.Close()
 		return err

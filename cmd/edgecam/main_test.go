@@ -324,7 +324,7 @@ func TestRunRefusesToStart(t *testing.T) {
 		{"model that is not there", "version: 1\n" + listen + "inference: {model: /nonexistent/m.onnx}\n", exitFailed, "edgecam: load model /nonexistent/m.onnx: no such file"},
 		{"model says what to do", "version: 1\n" + listen + "inference: {model: /nonexistent/m.onnx}\n", exitFailed, "Try: name the path of an .onnx file"},
 		{"no such built-in model", "version: 1\n" + listen + "inference: {model: \"builtin:yolo\"}\n", exitConfig, "inference.model: there is no such built-in model: use builtin:nanodet-g"},
-		{"no such precision", "version: 1\n" + listen + "inference: {precision: fp16}\n", exitConfig, "inference.model: there is no fp16 version of it: use precision auto, fp32 or int8"},
+		{"no such precision", "version: 1\n" + listen + "inference: {precision: fp16}\n", exitConfig, "precision fp16 is for GPUs"},
 		{"broken model", "version: 1\n" + listen + "inference: {model: " + noModel + "}\n", exitFailed, "broken.onnx"},
 		{"library that is not there", "version: 1\n" + listen + "inference: {library: /nonexistent/lib.so}\n", exitFailed, "edgecam: open onnx runtime /nonexistent/lib.so"},
 		{"library says what to do", "version: 1\n" + listen + "inference: {library: /nonexistent/lib.so}\n", exitFailed, "Try: "},

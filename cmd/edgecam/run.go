@@ -28,7 +28,7 @@ func newRun() *cobra.Command {
 				return err
 			}
 			logger := newLogger(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
-			a, err := newAppliance(cfg, badCameras(err, logger), logger)
+			a, err := newAppliance(cmd.Context(), cfg, badCameras(err, logger), logger)
 			if err != nil {
 				return err
 			}

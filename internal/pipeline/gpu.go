@@ -162,6 +162,15 @@ func (g *GPU) lostReason() string {
 // strategy is how pictures in host memory come to the kernels.
 func (g *GPU) strategy(*framepool.Meta) preprocess.Strategy { return g.rules.Candidates[0] }
 
+// Strategy says how pictures come to the card's kernels, in one word and in a
+// sentence.
+func (g *GPU) Strategy() (strategy, why string) {
+	if g.decoder != nil {
+		return string(preprocess.Device), "pictures are decoded in the card's memory; for those that it does not decode: " + g.rules.Why
+	}
+	return string(g.rules.Candidates[0]), g.rules.Why + "; the card does not decode: " + g.noDecoder
+}
+
 // Close gives the card back, once no camera and no worker uses it. It may be
 // called twice.
 func (g *GPU) Close() {
