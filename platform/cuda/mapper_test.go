@@ -84,7 +84,10 @@ func TestMapperWithPool(t *testing.T) {
 			f := newFake(t)
 			f.registerLimit(c.limit)
 			dev := f.open(cuda.DeviceOptions{})
-			layout := framepool.Layout{Format: framepool.NV12, Width: 64, Height: 64}
+			layout, err := framepool.NewLayout(framepool.NV12, 64, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
 			p, err := framepool.New(framepool.Options{Name: "gate", Layout: layout, Slots: 2, Mapper: cuda.NewMapper(dev)})
 			if err != nil {
 				t.Fatal(err)
