@@ -20,6 +20,12 @@ const (
 	reach = 4
 )
 
+// Reasons of an UnhealthyError.
+const (
+	notFinite = "not finite"
+	notAScore = "not between 0 and 1"
+)
+
 // DecoderOptions describe the outputs of a detector.
 type DecoderOptions struct {
 	Width, Height int     // of the input, pixels
@@ -63,18 +69,24 @@ func NewDecoder(opts DecoderOptions) (*Decoder, error) {
 // that follow. Above 1 a class is not wanted at all; below 0.01 (or NaN) it
 // counts as 0.01.
 func (d *Decoder) SetThresholds(threshold func(class int) float32) {
-	// Scores beyond 1 must be met whatever is wanted: they are unhealthy.
-	unwanted := math.Nextafter32(1, 2)
-	lowest := unwanted
+	lowest := ClampThreshold(2)
 	for class := range d.thresholds {
-		t := min(threshold(class), unwanted)
-		if !(t >= minThreshold) {
-			t = minThreshold
-		}
+		t := ClampThreshold(threshold(class))
 		d.thresholds[class] = t
 		lowest = min(lowest, t)
 	}
 	d.lowest = math.Float32bits(lowest)
+}
+
+// ClampThreshold brings a threshold to what decoding compares with: from 0.01, so
+// that one of 0 (or NaN) does not make every box a candidate, to the next number
+// above 1, as scores beyond 1 must be met whatever is wanted: they are unhealthy.
+func ClampThreshold(t float32) float32 {
+	t = min(t, math.Nextafter32(1, 2))
+	if !(t >= minThreshold) {
+		return minThreshold
+	}
+	return t
 }
 
 // Decode appends the detections of one image to dst: boxes holds x1, y1, x2,
@@ -87,7 +99,7 @@ func (d *Decoder) Decode(boxes, scores []float32, dst []Detection) (dets []Detec
 		return dst, false, fmt.Errorf("decode outputs: %d box and %d score values, wanted %d boxes of %d classes", len(boxes), len(scores), d.opts.Boxes, d.opts.Classes)
 	}
 	if i := firstNotFinite(boxes); i >= 0 {
-		return dst, false, &UnhealthyError{Output: "boxes", Index: i, Value: boxes[i], Reason: "not finite"}
+		return dst, false, &UnhealthyError{Output: "boxes", Index: i, Value: boxes[i], Reason: notFinite}
 	}
 	d.candidates = d.candidates[:0]
 	seen, classes := uint32(0), d.opts.Classes
@@ -102,11 +114,15 @@ func (d *Decoder) Decode(boxes, scores []float32, dst []Detection) (dets []Detec
 		}
 	}
 	const sign = 1 << 31
+	return d.finish(dst), seen&^sign == 0, nil
+}
+
+// finish appends what is left of the candidates after NMS.
+func (d *Decoder) finish(dst []Detection) []Detection {
 	if len(d.candidates) > maxCandidates {
 		d.candidates = best(d.candidates, maxCandidates)
 	}
-	kept := d.suppress.Run(d.candidates)
-	return append(dst, kept...), seen&^sign == 0, nil
+	return append(dst, d.suppress.Run(d.candidates)...)
 }
 
 // collect appends the classes of one row that reach their thresholds.
@@ -116,24 +132,32 @@ func (d *Decoder) collect(row int, box, scores []float32) error {
 			continue
 		}
 		if !(score >= 0 && score <= 1+overOne) {
-			return &UnhealthyError{Output: "scores", Index: row*len(scores) + class, Value: score, Reason: "not between 0 and 1"}
+			return &UnhealthyError{Output: "scores", Index: row*len(scores) + class, Value: score, Reason: notAScore}
 		}
-		score = min(score, 1)
-		if score < d.thresholds[class] {
-			continue // the class is not wanted
+		if err := d.consider(row, class, score, box); err != nil {
+			return err
 		}
-		if i, reason := d.impossible(box); i >= 0 {
-			return &UnhealthyError{Output: "boxes", Index: row*4 + i, Value: box[i], Reason: reason}
-		}
-		width, height := float32(d.opts.Width), float32(d.opts.Height)
-		det := Detection{
-			Class: class, Score: score,
-			X1: min(max(box[0], 0), width), Y1: min(max(box[1], 0), height),
-			X2: min(max(box[2], 0), width), Y2: min(max(box[3], 0), height),
-		}
-		if det.X1 < det.X2 && det.Y1 < det.Y2 {
-			d.add(det)
-		}
+	}
+	return nil
+}
+
+// consider appends a score from 0 to 1+overOne if it reaches its threshold.
+func (d *Decoder) consider(row, class int, score float32, box []float32) error {
+	score = min(score, 1)
+	if score < d.thresholds[class] {
+		return nil // the class is not wanted
+	}
+	if i, reason := d.impossible(box); i >= 0 {
+		return &UnhealthyError{Output: "boxes", Index: row*4 + i, Value: box[i], Reason: reason}
+	}
+	width, height := float32(d.opts.Width), float32(d.opts.Height)
+	det := Detection{
+		Class: class, Score: score,
+		X1: min(max(box[0], 0), width), Y1: min(max(box[1], 0), height),
+		X2: min(max(box[2], 0), width), Y2: min(max(box[3], 0), height),
+	}
+	if det.X1 < det.X2 && det.Y1 < det.Y2 {
+		d.add(det)
 	}
 	return nil
 }

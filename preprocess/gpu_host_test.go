@@ -26,6 +26,13 @@ func hostKernels(t *testing.T, source string) uintptr {
 	return lib
 }
 
+func allFormats() []framepool.PixelFormat {
+	return []framepool.PixelFormat{
+		framepool.I420, framepool.I422, framepool.I444, framepool.Gray8, framepool.NV12,
+		framepool.I420P10, framepool.I422P10, framepool.I444P10, framepool.Gray10, framepool.P010,
+	}
+}
+
 // randomFrame is a picture of noise with a stride that has room to the right
 // and rows that begin at odd addresses, as cropping leaves them.
 func randomFrame(format framepool.PixelFormat, w, h int, rg framepool.Range, mx framepool.Matrix, r *rand.Rand) *framepool.Frame {
@@ -105,14 +112,10 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 	lib := hostKernels(t, "preprocess/kernels/letterbox.cu")
 	var letterbox hostLetterbox
 	purego.RegisterLibFunc(&letterbox, lib, "letterbox_host")
-	formats := []framepool.PixelFormat{
-		framepool.I420, framepool.I422, framepool.I444, framepool.Gray8, framepool.NV12,
-		framepool.I420P10, framepool.I422P10, framepool.I444P10, framepool.Gray10, framepool.P010,
-	}
 	sizes := [][2]int{{64, 48}, {61, 37}, {33, 90}, {640, 360}, {1919, 1079}, {1, 1}, {2, 1}, {1, 40}, {3, 200}, {300, 3}, {20, 11}}
 	spec := infer.InputSpec{Width: 150, Height: 96, Mean: [3]float32{100, 110, 120}, Std: [3]float32{50, 60, 70}, Pad: 114}
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, format := range formats {
+	for _, format := range allFormats() {
 		t.Run(format.String(), func(t *testing.T) {
 			for i, size := range sizes {
 				spec := spec

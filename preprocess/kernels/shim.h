@@ -36,7 +36,7 @@ template <typename T> DEVICE T load(u64 p) { T v; memcpy(&v, (const void *)p, si
 template <typename T> DEVICE void store(u64 p, T v) { memcpy((void *)p, &v, sizeof v); }
 DEVICE u32 atomic_add(u64 p, u32 n) { u32 v = load<u32>(p); store<u32>(p, v + n); return v; }
 DEVICE void atomic_or(u64 p, u32 n) { store<u32>(p, load<u32>(p) | n); }
-DEVICE void atomic_min(u64 p, u64 n) { if (n < load<u64>(p)) store<u64>(p, n); }
+DEVICE u64 atomic_min(u64 p, u64 n) { u64 v = load<u64>(p); if (n < v) store<u64>(p, n); return v; }
 
 #else
 
@@ -80,7 +80,12 @@ template <typename T> DEVICE T load(u64 p) { return *(const GLOBAL T *)p; }
 template <typename T> DEVICE void store(u64 p, T v) { *(GLOBAL T *)p = v; }
 DEVICE u32 atomic_add(u64 p, u32 n) { return __nvvm_atom_add_gen_i((int *)p, n); }
 DEVICE void atomic_or(u64 p, u32 n) { __nvvm_atom_or_gen_i((int *)p, n); }
-DEVICE void atomic_min(u64 p, u64 n) { __nvvm_atom_min_gen_ull((u64 *)p, n); }
+DEVICE u64 atomic_min(u64 p, u64 n) { return __nvvm_atom_min_gen_ull((u64 *)p, n); }
+// any_of_block waits for the block's threads and says whether any has v set.
+DEVICE bool any_of_block(bool v) { return __nvvm_bar0_or(v); }
+// memory_fence orders what this thread has seen and written before what it
+// writes next, for the whole device.
+DEVICE void memory_fence() { __nvvm_membar_gl(); }
 
 #endif
 

@@ -1,0 +1,324 @@
+package candidates
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/ebitengine/purego"
+
+	"edgecam/infer"
+	"edgecam/internal/testkit"
+	"edgecam/platform/cuda"
+)
+
+// host runs the kernel's build for the processor.
+type host struct {
+	run func(f *gpuFilter, half, n, blocks, threads int32)
+	lib uintptr
+}
+
+func openHost(t *testing.T) *host {
+	t.Helper()
+	lib, err := purego.Dlopen(testkit.HostKernels(t, "infer/candidates/candidates.cu"), purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{lib: lib}
+	purego.RegisterLibFunc(&h.run, lib, "candidates_host")
+	return h
+}
+
+func addressOf[T any](s []T) cuda.DevicePtr { return cuda.DevicePtr(reflect.ValueOf(s).Pointer()) }
+
+func TestLayouts(t *testing.T) {
+	h := openHost(t)
+	for name, want := range map[string]int{"filter_size": filterBytes, "state_size": stateBytes, "head_size": headBytes, "entry_size": entryBytes} {
+		var size func() int32
+		purego.RegisterLibFunc(&size, h.lib, name)
+		if got := int(size()); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	if got := int(reflect.TypeFor[gpuFilter]().Size()); got != filterBytes {
+		t.Errorf("gpuFilter has %d bytes, want %d", got, filterBytes)
+	}
+}
+
+func TestHalfFrom(t *testing.T) {
+	for _, v := range []float32{0.01, 0.25, 0.45, 0.5, 0.50001, 0.999, 0.99999, 1, math.Nextafter32(1, 2)} {
+		at := halfFrom(v)
+		if above := halfValue(uint16(at)); above < v {
+			t.Errorf("%v: float16 %v is below it", v, above)
+		}
+		if below := halfValue(uint16(at - 1)); below >= v {
+			t.Errorf("%v: float16 %v would do", v, below)
+		}
+	}
+}
+
+// rig holds a filter whose device memory is the test's.
+type rig struct {
+	*host
+	f                           *Filter
+	memory                      [][]byte // kept alive: states, thresholds, results
+	boxes, scores               []byte
+	batch, nBoxes, classes, lap int
+}
+
+func newRig(t *testing.T, h *host, o Options) *rig {
+	t.Helper()
+	f, err := newFilter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{host: h, f: f, batch: o.MaxBatch, nBoxes: o.Boxes, classes: o.Classes}
+	r.memory = [][]byte{newStates(o.MaxBatch), make([]byte, 4*o.MaxBatch*o.Classes), make([]byte, f.resultBytes())}
+	size := 4
+	if o.Half {
+		size = 2
+	}
+	r.boxes = beforeGuard(t, size*4*o.Boxes*o.MaxBatch)
+	r.scores = beforeGuard(t, size*o.Classes*o.Boxes*o.MaxBatch)
+	f.filter.point(o.MaxBatch, addressOf(r.memory[0]), addressOf(r.memory[1]), addressOf(r.memory[2]))
+	return r
+}
+
+// put stores outputs as the model would write them and gives their values.
+func (r *rig) put(dst []byte, values []float32) []float32 {
+	out := make([]float32, len(values))
+	for i, v := range values {
+		if r.f.o.Half {
+			b := halfBits(v)
+			binary.NativeEndian.PutUint16(dst[2*i:], b)
+			out[i] = halfValue(b)
+			continue
+		}
+		binary.NativeEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+		out[i] = v
+	}
+	return out
+}
+
+// compare runs the kernel over a batch and judges every image by Decode.
+func (r *rig) compare(t *testing.T, name string, boxes, scores []float32, threshold func(image, class int) float32) {
+	t.Helper()
+	boxes, scores = r.put(r.boxes, boxes), r.put(r.scores, scores)
+	if err := r.f.prepare(r.batch, addressOf(r.boxes), addressOf(r.scores), r.memory[1], threshold); err != nil {
+		t.Fatal(err)
+	}
+	half := int32(0)
+	if r.f.o.Half {
+		half = 1
+	}
+	r.lap++
+	r.run(&r.f.filter, half, int32(r.batch), int32(1+r.lap%5), 32)
+	d, err := infer.NewDecoder(infer.DecoderOptions{Width: 416, Height: 320, Boxes: r.nBoxes, Classes: r.classes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c infer.Candidates
+	for i := range r.batch {
+		d.SetThresholds(func(class int) float32 { return threshold(i, class) })
+		b, s := boxes[i*4*r.nBoxes:(i+1)*4*r.nBoxes], scores[i*r.classes*r.nBoxes:(i+1)*r.classes*r.nBoxes]
+		want, wantZero, wantErr := d.Decode(b, s, nil)
+		if err := r.f.read(r.memory[2], i, &c); err != nil {
+			t.Fatalf("%s, image %d: %v", name, i, err)
+		}
+		got, zero, err := d.DecodeCandidates(&c, nil)
+		if !slices.Equal(got, want) || zero != wantZero || !sameError(err, wantErr) {
+			t.Fatalf("%s, image %d: %d detections, zero %v, error %v; want %d, %v, %v", name, i, len(got), zero, err, len(want), wantZero, wantErr)
+		}
+	}
+}
+
+// sameError compares all fields: the text has them but for a NaN's bits.
+func sameError(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// specials are the numbers that outputs may hold and healthy ones do not, and
+// those at the edges.
+func specials() []float32 {
+	return []float32{
+		0, float32(math.Copysign(0, -1)), 1e-7, 0.01, 0.4499, 0.45, 0.4501, 0.999, 1, 1.0005, 1.001, 1.002, 2, 60000,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0xffc00000), -1e-7, -0.5, -1, 1e30, -1e30,
+	}
+}
+
+// fill makes outputs like a detector's: all scores low but a few.
+func fill(r *rand.Rand, images, n, classes, objects int) (boxes, scores []float32) {
+	boxes, scores = make([]float32, images*n*4), make([]float32, images*n*classes)
+	for i := 0; i < len(boxes); i += 4 {
+		x, y := r.Float32()*400-10, r.Float32()*320-10
+		boxes[i], boxes[i+1], boxes[i+2], boxes[i+3] = x, y, x+r.Float32()*90, y+r.Float32()*90
+	}
+	for i := range scores {
+		scores[i] = r.Float32() * 0.009
+	}
+	for range images * objects {
+		scores[r.IntN(len(scores))] = 0.3 + 0.7*r.Float32()
+	}
+	return boxes, scores
+}
+
+func TestFilterAgreesWithDecode(t *testing.T) {
+	h := openHost(t)
+	shapes := []Options{
+		{MaxBatch: 1, Boxes: 3549, Classes: 80},
+		{MaxBatch: 5, Boxes: 101, Classes: 7}, // no image but the first begins at a vector
+		{MaxBatch: 3, Boxes: 1, Classes: 1},
+		{MaxBatch: 4, Boxes: 33, Classes: 3, Capacity: 100},
+	}
+	for _, o := range shapes {
+		for _, half := range []bool{false, true} {
+			o.Half = half
+			t.Run(fmt.Sprintf("%dx%dx%d half=%v", o.MaxBatch, o.Boxes, o.Classes, half), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(5, uint64(o.Boxes)))
+				rig := newRig(t, h, o)
+				for lap := range 60 {
+					boxes, scores := fill(r, o.MaxBatch, o.Boxes, o.Classes, 2+lap%20)
+					for range lap % 4 { // adversarial
+						scores[r.IntN(len(scores))] = specials()[r.IntN(len(specials()))]
+					}
+					if lap%7 == 6 {
+						boxes[r.IntN(len(boxes))] = specials()[r.IntN(len(specials()))]
+					}
+					thresholds := make([]float32, o.Classes*o.MaxBatch)
+					for i := range thresholds {
+						thresholds[i] = []float32{0.45, 0.45, 0.3, 0, 2, float32(math.NaN())}[r.IntN(6)]
+						if lap%2 == 0 {
+							thresholds[i] = 0.45
+						}
+					}
+					rig.compare(t, fmt.Sprintf("lap %d", lap), boxes, scores, func(i, c int) float32 { return thresholds[i*o.Classes+c] })
+				}
+			})
+		}
+	}
+}
+
+// One number of the outputs at a time is special, at every place: the first,
+// the last, and those beside the border of two images.
+func TestFilterAgreesWithDecodeOnSpecials(t *testing.T) {
+	h := openHost(t)
+	for _, half := range []bool{false, true} {
+		o := Options{MaxBatch: 3, Boxes: 7, Classes: 5, Half: half}
+		rig := newRig(t, h, o)
+		r := rand.New(rand.NewPCG(6, 7))
+		for k, v := range specials() {
+			for at := range o.MaxBatch * o.Boxes * o.Classes {
+				boxes, scores := fill(r, o.MaxBatch, o.Boxes, o.Classes, 2)
+				scores[at] = v
+				if at < len(boxes) && k%2 == 0 {
+					boxes[at] = v
+				}
+				rig.compare(t, fmt.Sprintf("%v at %d", v, at), boxes, scores, func(int, int) float32 { return 0.45 })
+			}
+		}
+	}
+}
+
+func TestFilterAgreesOnUniformOutputs(t *testing.T) {
+	h := openHost(t)
+	for _, half := range []bool{false, true} {
+		o := Options{MaxBatch: 2, Boxes: 60, Classes: 9, Half: half}
+		rig := newRig(t, h, o)
+		boxes, scores := fill(rand.New(rand.NewPCG(8, 9)), o.MaxBatch, o.Boxes, o.Classes, 0)
+		for _, v := range specials() {
+			for i := range scores {
+				scores[i] = v
+			}
+			rig.compare(t, fmt.Sprintf("all scores %v", v), boxes, scores, func(_, c int) float32 { return 0.2 + 0.05*float32(c) })
+		}
+		for _, v := range specials() {
+			for i := range boxes {
+				boxes[i] = v
+			}
+			for i := range scores {
+				scores[i] = 0.1 * float32(i%10)
+			}
+			rig.compare(t, fmt.Sprintf("all coordinates %v", v), boxes, scores, func(int, int) float32 { return 0.45 })
+		}
+	}
+}
+
+func TestFilterOverflow(t *testing.T) {
+	h := openHost(t)
+	o := Options{MaxBatch: 2, Boxes: 40, Classes: 2, Capacity: 64}
+	rig := newRig(t, h, o)
+	boxes, scores := fill(rand.New(rand.NewPCG(1, 9)), o.MaxBatch, o.Boxes, o.Classes, 0)
+	threshold := func(int, int) float32 { return 0.45 }
+	for i := range 65 {
+		scores[i] = 0.9
+	}
+	rig.put(rig.boxes, boxes)
+	rig.put(rig.scores, scores)
+	if err := rig.f.prepare(2, addressOf(rig.boxes), addressOf(rig.scores), rig.memory[1], threshold); err != nil {
+		t.Fatal(err)
+	}
+	rig.run(&rig.f.filter, 0, 2, 3, 32)
+	var c infer.Candidates
+	err := rig.f.read(rig.memory[2], 0, &c)
+	var overflow *OverflowError
+	if want := "read candidates of image 0: 65 found, room for 64"; !errors.As(err, &overflow) || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if err := rig.f.read(rig.memory[2], 1, &c); err != nil || len(c.List) != 0 {
+		t.Errorf("the image beside it: %d candidates, %v", len(c.List), err)
+	}
+	// The next launch starts from nothing.
+	scores[0] = 0
+	rig.compare(t, "one less", boxes, scores, threshold)
+}
+
+func TestReadRefusesWhatWasNotWritten(t *testing.T) {
+	h := openHost(t)
+	rig := newRig(t, h, Options{MaxBatch: 2, Boxes: 8, Classes: 2})
+	threshold := func(int, int) float32 { return 0.45 }
+	boxes, scores := fill(rand.New(rand.NewPCG(2, 9)), 2, 8, 2, 1)
+	rig.compare(t, "first", boxes, scores, threshold)
+	if err := rig.f.prepare(1, addressOf(rig.boxes), addressOf(rig.scores), rig.memory[1], threshold); err != nil {
+		t.Fatal(err)
+	}
+	var c infer.Candidates
+	want := "read candidates of image 0: the gpu wrote none (launch 2, found that of 1)"
+	if err := rig.f.read(rig.memory[2], 0, &c); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	want = "read candidates of image 1: 1 were launched"
+	if err := rig.f.read(rig.memory[2], 1, &c); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, o := range []Options{
+		{MaxBatch: 0, Boxes: 1, Classes: 1},
+		{MaxBatch: mostImages + 1, Boxes: 1, Classes: 1},
+		{MaxBatch: 1, Boxes: 0, Classes: 1},
+		{MaxBatch: 1, Boxes: 1 << 30, Classes: 80},
+		{MaxBatch: 1, Boxes: 1, Classes: 1, Capacity: -1},
+	} {
+		if _, err := newFilter(o); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+	f, err := newFilter(Options{MaxBatch: 1, Boxes: 1, Classes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"none":      f.prepare(0, 16, 16, nil, nil),
+		"too many":  f.prepare(2, 16, 16, nil, nil),
+		"no output": f.prepare(1, 16, 0, nil, nil),
+		"unaligned": f.prepare(1, 24, 32, nil, nil),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
