@@ -252,6 +252,10 @@ func (d *Decoder) lose(u *unit, reason string) {
 // keeps track of gradual refreshes from there. Pictures that were whole
 // before still come out.
 func (d *Decoder) resync() {
+	if d.gate.resumes(d.engines[0]) {
+		d.gate.dirty = false
+		return
+	}
 	d.drain()
 	for i := range d.units.ring {
 		d.settle(&d.units.ring[i])

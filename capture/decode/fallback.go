@@ -111,7 +111,7 @@ func (d *Decoder) fallBack(u *unit, cause error) error {
 	if err := d.openFirst(); err != nil {
 		return err
 	}
-	d.gate.soil = false
+	d.gate.soil, d.gate.strict = false, false
 	if !u.randomAccess || u.settled {
 		d.gate.close(u.key, u.received) // its references went with the old engine
 		u.waiting = !d.gate.open

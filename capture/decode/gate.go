@@ -32,6 +32,11 @@ type gate struct {
 	// unrecovered: pictures from the time of waiting prove nothing.
 	draining bool
 
+	// H.264 on the GPU: libavcodec was not emptied after a loss, so it takes what
+	// follows for whole. Only a random access point counts.
+	strict bool
+	starts int // random access points so far, to 2
+
 	unmarked bool // opened by patience: libavcodec goes on to call the pictures unrecovered
 
 	lenient bool // H.264: the camera breaks the rules, libavcodec's concealment alone decides
@@ -65,6 +70,7 @@ func (g *gate) arrive(u *unit) {
 	if !u.randomAccess {
 		return
 	}
+	g.starts = min(g.starts+1, 2)
 	if g.hurt && !g.lost {
 		g.groups++
 	} else {
@@ -76,6 +82,17 @@ func (g *gate) arrive(u *unit) {
 	if g.codec == capture.H264 && g.groups >= lenientAfter {
 		g.lenient = true
 	}
+}
+
+// resumes says whether e may go on without being emptied after a loss. FFmpeg's
+// H.264 decoder lets go of the GPU's decoder when it is flushed, and a new one
+// takes 50 ms to set up while no other camera's can be. So where the stream has
+// random access points the next one is awaited instead: it clears the decoder too.
+// A stream without them needs what libavcodec makes of recovery points, for
+// which it must be flushed.
+func (g *gate) resumes(e engine) bool {
+	g.strict = e.nvdec && g.codec == capture.H264 && g.starts > 1
+	return g.strict
 }
 
 // damage notes that u, or its picture, is not whole.
@@ -107,12 +124,13 @@ func (g *gate) judge(p *avcodec.Picture, u *unit) string {
 		return DropDamaged
 	case p.Damaged:
 		return DropWaiting
-	case !p.Corrupt && (g.codec == capture.H264 || p.Key):
+	case !p.Corrupt && (g.codec == capture.H264 && !g.strict || p.Key && (u.randomAccess || !g.strict)):
 		// H.264's decoder says itself when a refresh is complete. HEVC's skips
 		// all up to a random access point and flags nothing.
 		g.open = true
 		return ""
 	case u.received.Sub(g.since) >= patience && g.codec == capture.H264:
+		g.strict = false
 		g.open, g.unmarked = true, true
 		return ""
 	}
@@ -121,6 +139,8 @@ func (g *gate) judge(p *avcodec.Picture, u *unit) string {
 
 func (g *gate) judgeOpen(p *avcodec.Picture, u *unit) string {
 	switch {
+	case g.strict && u.waiting && !u.randomAccess:
+		return DropWaiting // libavcodec would have flagged it
 	case !p.Damaged && (!p.Corrupt || g.unmarked):
 		return ""
 	case u.waiting && !u.randomAccess:

@@ -38,6 +38,10 @@ func TestGateJudges(t *testing.T) {
 		{"h265 key picture", gate{codec: capture.H265, since: at}, avcodec.Picture{Key: true}, unit{received: at}, "", true},
 		{"emptied, from the time of waiting", gate{codec: capture.H264, draining: true}, avcodec.Picture{}, unit{key: 12, waiting: true}, DropWaiting, false},
 		{"emptied, from before", gate{codec: capture.H264, draining: true, from: 10}, avcodec.Picture{}, unit{key: 9}, "", false},
+		{"on the gpu, not emptied", gate{codec: capture.H264, strict: true, since: at}, avcodec.Picture{}, unit{key: 12, received: at}, DropWaiting, false},
+		{"on the gpu, not emptied, random access", gate{codec: capture.H264, strict: true, since: at}, avcodec.Picture{Key: true}, unit{key: 12, received: at, randomAccess: true}, "", true},
+		{"on the gpu, shown after the random access", gate{codec: capture.H264, strict: true, open: true}, avcodec.Picture{}, unit{key: 12, waiting: true}, DropWaiting, true},
+		{"on the gpu, not emptied, for long", gate{codec: capture.H264, strict: true, since: at}, avcodec.Picture{}, unit{key: 12, received: at.Add(patience)}, "", true},
 		{"mjpeg", gate{codec: capture.MJPEG, open: true}, avcodec.Picture{Damaged: true}, unit{}, DropDamaged, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

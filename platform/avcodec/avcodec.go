@@ -13,7 +13,6 @@ import "C"
 import (
 	"fmt"
 	"runtime/cgo"
-	"syscall"
 	"unsafe"
 )
 
@@ -67,7 +66,6 @@ type Decoder struct {
 	surfaces  func(SurfaceRequest) (int, error)
 	refused   error // what allocate said, during a call
 	unfit     error // what surfaces said, during a call
-	hardware  bool
 	codec     string
 	exhausted int64
 	picture   Picture
@@ -79,7 +77,7 @@ func (l *Library) NewDecoder(o Options) (*Decoder, error) {
 	if o.Hardware == nil && o.Allocate == nil || o.Hardware != nil && o.Surfaces == nil {
 		panic("avcodec: Options.Allocate or Options.Surfaces is nil")
 	}
-	d := &Decoder{allocate: o.Allocate, surfaces: o.Surfaces, hardware: o.Hardware != nil, codec: o.Codec}
+	d := &Decoder{allocate: o.Allocate, surfaces: o.Surfaces, codec: o.Codec}
 	var err error
 	if o.Hardware == nil {
 		err = d.open(o, nil)
@@ -287,7 +285,7 @@ func (d *Decoder) verdict(code int) error {
 		return &FormatError{Format: C.GoString(&d.c.format_name[0])}
 	case d.refused != nil:
 		return fmt.Errorf("allocate pictures: %w", d.refused)
-	case lost > 0 || d.hardware && code == -int(syscall.ENOMEM):
+	case lost > 0:
 		return ErrExhausted
 	case code < 0:
 		return codeError(code)

@@ -373,8 +373,12 @@ static surfaces *surfaces_of(const AVFrame *f)
     return ((AVHWFramesContext *)f->hw_frames_ctx->data)->user_opaque;
 }
 
-void ec_cuda_describe(const AVFrame *f, ec_picture *o)
+bool ec_cuda_describe(const AVFrame *f, ec_picture *o)
 {
+    // A picture that found no surface, or that stands for one that never came, goes
+    // through the decoder like any other and comes out without memory.
+    if (!f->data[0] || !f->hw_frames_ctx)
+        return false;
     const AVHWFramesContext *c = (const AVHWFramesContext *)f->hw_frames_ctx->data;
     // libavcodec crops hardware pictures at the right and at the bottom only.
     size_t left = f->crop_left, top = f->crop_top;
@@ -389,6 +393,7 @@ void ec_cuda_describe(const AVFrame *f, ec_picture *o)
     o->plane[1] = (uintptr_t)f->data[1] + top / 2 * (size_t)f->linesize[1] + left / 2 * 2 * sample;
     o->stride[0] = f->linesize[0];
     o->stride[1] = f->linesize[1];
+    return true;
 }
 
 ec_surface *ec_decoder_keep(ec_decoder *d)

@@ -20,7 +20,7 @@ static void publish(ec_decoder *d)
 {
     d->buf = d->p->input ? d->p->input->data : NULL;
     d->cap = d->p->input ? (int64_t)d->p->input->size - AV_INPUT_BUFFER_PADDING_SIZE : 0;
-    d->exhausted = atomic_load(&d->p->exhausted);
+    d->exhausted = atomic_load(&d->p->exhausted) + ec_log_dry(&d->p->log);
     d->lines = ec_log_pending(&d->p->log);
 }
 
@@ -242,7 +242,8 @@ static int describe(ec_decoder *d)
 
     memset(o, 0, sizeof *o);
     if (f->format == AV_PIX_FMT_CUDA) {
-        ec_cuda_describe(f, o);
+        if (!ec_cuda_describe(f, o))
+            return AVERROR_INVALIDDATA;
     } else {
         int64_t copied = 0;
         int err = d->p->copies ? ec_ring_copy(d, &copied) : 0;

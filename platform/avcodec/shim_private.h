@@ -48,7 +48,8 @@ void ec_ring_unref(ring *r);
 void ec_cuda_configure(ec_decoder *d, AVCodecContext *c);
 // ec_cuda_offers says whether the decoder has an accelerator for it.
 bool ec_cuda_offers(const AVCodec *codec);
-// ec_cuda_describe says where in device memory the picture f lies.
-void ec_cuda_describe(const AVFrame *f, ec_picture *o);
+// ec_cuda_describe says where in device memory the picture f lies; false = it was
+// never decoded.
+bool ec_cuda_describe(const AVFrame *f, ec_picture *o);
 
 #endif

@@ -1,0 +1,43 @@
+package decode
+
+import (
+	"strings"
+
+	"edgecam/platform/avcodec"
+)
+
+// WithEngines makes the decoder go through these decoders of FFmpeg's, which all
+// but the last pass for hardware. An error from fail is what those answer to unit
+// n, counted from 0.
+func (o Options) WithEngines(fail func(n int64) error, names ...string) Options {
+	for i, name := range names {
+		o.engines = append(o.engines, engine{name: name, installed: i < len(names)-1})
+	}
+	o.fail = func(e engine, u *unit) error {
+		if !e.installed {
+			return nil
+		}
+		return fail(u.key)
+	}
+	return o
+}
+
+// Engines are the decoders that the options stand for, best first.
+func Engines(o Options) string {
+	own, _ := softwareDecoder(o.Info.Codec)
+	list, err := engines(&o, own)
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// External is the error of a GPU that fails, Invalid that of a broken stream.
+func External() error { return &avcodec.Error{Code: -0x20545845, Text: "external"} }
+
+// Invalid see External.
+func Invalid() error { return &avcodec.Error{Code: -0x41444e49, Text: "invalid"} }

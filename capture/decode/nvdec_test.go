@@ -1,0 +1,408 @@
+//go:build cgo
+
+package decode_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"edgecam/capture"
+	"edgecam/capture/decode"
+	"edgecam/framepool"
+	"edgecam/internal/testkit"
+	"edgecam/platform/avcodec"
+)
+
+func TestNVDECWithoutAGPU(t *testing.T) {
+	_, err := decode.New(decode.Options{
+		Library: library(t), Info: capture.StreamInfo{Codec: capture.H264}, Decoder: "nvdec",
+		NoCUDA: "no NVIDIA driver: libcuda.so.1 is missing",
+	})
+	wantUnsupported(t, err, "unsupported decoder nvdec: no NVIDIA driver: libcuda.so.1 is missing; set decoder to auto or software")
+}
+
+// gpu opens the fake GPU.
+func gpu(t *testing.T) *avcodec.HardwareDevice {
+	t.Helper()
+	dev, err := library(t).OpenCUDA(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dev.Close)
+	return dev
+}
+
+// numbered checks that f lies in device memory and is what the fake decoded as
+// number.
+func numbered(t *testing.T, n *testkit.NVDEC, f *framepool.Frame, number int) {
+	t.Helper()
+	m := f.Meta()
+	if f.Memory() != framepool.MemoryDevice || f.Plane(0) != nil {
+		t.Fatalf("frame %d is in memory of kind %v, with host bytes %v", m.Seq, f.Memory(), f.Plane(0) != nil)
+	}
+	for i := range m.Format.Planes() {
+		a, ok := f.DevicePlane(i)
+		if !ok {
+			t.Fatalf("frame %d has no plane %d", m.Seq, i)
+		}
+		// The fake's device memory is ours. Chroma lies below luma.
+		row := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&a))), m.Width)
+		y := i * (m.Height + 15) / 16 * 16
+		if row[0] != n.Luma(number, 0, y) || row[m.Width-1] != n.Luma(number, m.Width-1, y) {
+			t.Errorf("frame %d is not picture %d: plane %d starts with %d", m.Seq, number, i, row[0])
+		}
+	}
+}
+
+// deviceSink notes frames, and those in device memory by the number of their picture.
+type deviceSink struct {
+	t      *testing.T
+	fake   *testkit.NVDEC
+	device []int // units
+	host   []int
+	seqs   []uint64
+	keep   bool
+	held   []*framepool.Frame
+}
+
+func (s *deviceSink) emit(f *framepool.Frame) {
+	m := f.Meta()
+	n := int(m.RTPTime / 9000)
+	s.seqs = append(s.seqs, m.Seq)
+	if f.Memory() == framepool.MemoryDevice {
+		s.device = append(s.device, n)
+	} else {
+		s.host = append(s.host, n)
+	}
+	if s.keep {
+		s.held = append(s.held, f)
+		return
+	}
+	f.Release()
+}
+
+func TestNVDECFrames(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	clip := gops(t, "h264", 20)
+	for _, wish := range []string{"", "auto", "nvdec"} {
+		dev := gpu(t)
+		d := forClip(t, clip, decode.Options{CUDA: dev, Decoder: wish})
+		var last *framepool.Frame
+		n := 0
+		for i := range clip.Units {
+			if err := d.Decode(unit(clip, i), func(f *framepool.Frame) {
+				numbered(t, fake, f, n)
+				m := f.Meta()
+				if m.Seq != uint64(n+1) || m.Format != framepool.NV12 || m.Width != 320 || m.Height != 180 || m.Stride[0] != 512 || m.KeyFrame != (n%10 == 0) {
+					t.Errorf("frame %d: %+v", n, m)
+				}
+				n++
+				if last != nil {
+					last.Release()
+				}
+				last = f
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprintf("%d %+v %v", n, d.Info(), d.Stats().Dropped); got != "20 {Name:h264 (nvdec) Memory:device Width:320 Height:180 PixelFormat:nv12 Note:} map[]" {
+			t.Errorf("decoder %q: %s", wish, got)
+		}
+		// The surfaces are those that the stream needs and the readers' six, not 32.
+		if got := fake.Count("last_surfaces"); got > 16 {
+			t.Errorf("%d surfaces", got)
+		}
+		d.Close()
+		dev.Close()
+		numbered(t, fake, last, n-1)
+		second := last.Retain()
+		last.Release()
+		numbered(t, fake, second, n-1)
+		second.Release()
+		fake.CheckIdle(t)
+	}
+}
+
+// TestNVDECGates: what is not whole does not pass, as from software, and losses
+// do not cost the GPU's decoder.
+func TestNVDECGates(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	for _, codec := range []string{"h264", "hevc"} {
+		t.Run(codec, func(t *testing.T) {
+			clip := gops(t, codec, 60)
+			before := fake.Count("created")
+			dev := gpu(t)
+			d := forClip(t, clip, decode.Options{CUDA: dev})
+			s := &deviceSink{t: t, fake: fake}
+			for i := 3; i < 60; i++ {
+				if i == 27 || i == 44 {
+					continue
+				}
+				au := unit(clip, i)
+				au.LossBefore = i == 28 || i == 45
+				if err := d.Decode(au, s.emit); err != nil {
+					t.Errorf("unit %d: %v", i, err)
+				}
+			}
+			if want := slices.Concat(span(10, 27), span(30, 44), span(50, 60)); !slices.Equal(s.device, want) || len(s.host) > 0 {
+				t.Errorf("frames of units %v on the gpu and %v elsewhere, want %v", s.device, s.host, want)
+			}
+			d.Close()
+			if got := fmt.Sprint(d.Stats().Dropped); got != fmt.Sprintf("map[%s:14]", decode.DropWaiting) {
+				t.Errorf("dropped %s", got)
+			}
+			if n := fake.Count("created") - before; n != 1 {
+				t.Errorf("%d decoders were set up", n)
+			}
+			dev.Close()
+			fake.CheckIdle(t)
+		})
+	}
+}
+
+// TestNVDECIntraRefresh: a stream without key frames comes back after a loss.
+func TestNVDECIntraRefresh(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	const frames = 120
+	clip := testkit.EncodeAs(t, "h264", "yuv420p", "", "320x180", frames, "-bf", "0", "-x264opts", "keyint=20:intra-refresh=1")
+	d := forClip(t, clip, decode.Options{CUDA: gpu(t)})
+	s := &deviceSink{t: t, fake: fake}
+	for i := range frames {
+		if i == 30 {
+			continue
+		}
+		au := unit(clip, i)
+		au.LossBefore = i == 31
+		if err := d.Decode(au, s.emit); err != nil {
+			t.Errorf("unit %d: %v", i, err)
+		}
+	}
+	back := slices.IndexFunc(s.device, func(n int) bool { return n > 30 })
+	if back < 0 || s.device[back] < 40 || s.device[back] > 90 || s.device[len(s.device)-1] != frames-1 {
+		t.Errorf("frames of units %v", s.device)
+	}
+}
+
+// TestNVDECReordering: the frames come in the order of display.
+func TestNVDECReordering(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	clip := testkit.EncodeAs(t, "h264", "yuv420p", "", "320x180", 40, "-preset", "medium", "-bf", "3", "-b_strategy", "0", "-g", "20")
+	d := forClip(t, clip, decode.Options{CUDA: gpu(t)})
+	var order []int
+	for i := range clip.Units {
+		if err := d.Decode(unit(clip, i), func(f *framepool.Frame) {
+			// Pictures are numbered as they are decoded, as the units are.
+			numbered(t, fake, f, int(f.Meta().RTPTime/9000))
+			order = append(order, int(f.Meta().RTPTime/9000))
+			f.Release()
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(order) < 35 || slices.IsSorted(order) {
+		t.Errorf("frames of units %v", order)
+	}
+}
+
+// TestNVDECReaders: readers that hold what they may lose frames, and the
+// decoder does not run dry.
+func TestNVDECReaders(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	clip := gops(t, "h264", 40)
+	dev := gpu(t)
+	d := forClip(t, clip, decode.Options{CUDA: dev, ReaderSlots: 4})
+	s := &deviceSink{t: t, fake: fake, keep: true}
+	for i := range 20 {
+		if err := d.Decode(unit(clip, i), s.emit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(d.Stats().Dropped); len(s.held) != 4 || got != fmt.Sprintf("map[%s:16]", decode.DropReaders) {
+		t.Errorf("%d frames held, dropped %s", len(s.held), got)
+	}
+	for i, f := range s.held {
+		numbered(t, fake, f, i)
+		f.Release()
+	}
+	s.held, s.keep = nil, false
+	for i := 20; i < 40; i++ {
+		if err := d.Decode(unit(clip, i), s.emit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := slices.Concat(span(0, 4), span(20, 40)); !slices.Equal(s.device, want) {
+		t.Errorf("frames of units %v, want %v", s.device, want)
+	}
+	d.Close()
+	dev.Close()
+	fake.CheckIdle(t)
+}
+
+// TestNVDECFallsBack: a GPU that does not take the stream costs no frame.
+func TestNVDECFallsBack(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	for _, c := range []struct {
+		name, codec, format string
+		set                 string
+		value               int
+		args                []string
+		reason              string
+	}{
+		{"chroma", "h264", "yuv444p", "", 0, nil, "pixel format yuv444p is not supported"},
+		{"no colour", "h264", "gray", "", 0, nil, "pictures without colour"},
+		{"depth", "h264", "yuv420p10le", "", 0, nil, "pixel format yuv420p10le is not supported"},
+		{"codec", "hevc", "yuv420p", "unsupported", 1, nil, "the GPU has no decoder for this kind of hevc"},
+		{"sessions", "h264", "yuv420p", "create_fails", 2, nil, "the GPU has no memory or no decoding session left (cuvidCreateDecoder: out of memory)"},
+		{"reordering", "h264", "yuv420p", "sessions", -1, []string{"-preset", "medium", "-bf", "3"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := c.format
+			if out == "gray" {
+				out = "yuvj420p"
+			}
+			const frames = 30
+			clip := testkit.EncodeAs(t, c.codec, c.format, out, "320x180", frames, append([]string{"-g", "10"}, c.args...)...)
+			if c.value > 0 {
+				fake.Set(c.set, c.value)
+				defer fake.Set(c.set, 0)
+			}
+			dev := gpu(t)
+			d := forClip(t, clip, decode.Options{CUDA: dev})
+			s := &sink{t: t}
+			if c.reason == "" {
+				s.discard = true
+			}
+			play(t, d, clip, s)
+			name := map[string]string{"h264": "h264", "hevc": "hevc"}[c.codec]
+			want := "not decoded by " + name + " (nvdec): " + c.reason
+			if c.reason == "" {
+				want = ""
+			}
+			if i := d.Info(); i.Note != want || (want != "") != (i.Name == name) {
+				t.Errorf("info %+v, want the note %s", i, want)
+			}
+			if want != "" && string(s.raw) != string(clip.Raw[:len(s.raw)]) || len(s.metas) < frames-4 {
+				t.Errorf("%d frames, not ffmpeg's", len(s.metas))
+			}
+			// The GPU or nothing.
+			if want != "" {
+				only := forClip(t, clip, decode.Options{CUDA: dev, Decoder: "nvdec"})
+				err := only.Decode(unit(clip, 0), s.emit)
+				wantUnsupported(t, err, "unsupported decoder nvdec: "+c.reason+"; set decoder to auto or software")
+				only.Close()
+			}
+			d.Close()
+			dev.Close()
+			fake.CheckIdle(t)
+		})
+	}
+}
+
+// TestNVDECFallsBackInBetween: the stream becomes one that the GPU does not take.
+func TestNVDECFallsBackInBetween(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	b := []string{"-preset", "medium", "-bf", "2", "-b_strategy", "0", "-g", "10"}
+	large := testkit.EncodeAs(t, "h264", "yuv420p", "", "320x192", 20, b...)
+	small := testkit.EncodeAs(t, "h264", "yuv420p", "", "32x32", 20, b...)
+	clip := testkit.Clip{Codec: "h264", Units: slices.Concat(large.Units, small.Units)}
+	dev := gpu(t)
+	d := forClip(t, clip, decode.Options{CUDA: dev})
+	s := &deviceSink{t: t, fake: fake}
+	for i := range clip.Units {
+		if err := d.Decode(unit(clip, i), s.emit); err != nil {
+			t.Errorf("unit %d: %v", i, err)
+		}
+	}
+	slices.Sort(s.device)
+	if !slices.Equal(s.device, span(0, 20)) || len(s.host) < 16 {
+		t.Errorf("frames of units %v on the gpu, %v by software", s.device, s.host)
+	}
+	if i := d.Info(); i.Name != "h264" || i.Note != "not decoded by h264 (nvdec): the picture's width of 32 is not within the GPU's 48 to 4096" {
+		t.Errorf("info %+v", i)
+	}
+	d.Close()
+	dev.Close()
+	fake.CheckIdle(t)
+}
+
+// TestNVDECFailsInBetween: a GPU that breaks down costs two groups of pictures.
+func TestNVDECFailsInBetween(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	for _, how := range []string{"decode_fails", "map_fails"} {
+		t.Run(how, func(t *testing.T) {
+			clip := gops(t, "h264", 50)
+			dev := gpu(t)
+			d := forClip(t, clip, decode.Options{CUDA: dev})
+			s := &deviceSink{t: t, fake: fake}
+			for i := range clip.Units {
+				if i == 14 {
+					fake.Set(how, 719)
+					defer fake.Set(how, 0)
+				}
+				err := d.Decode(unit(clip, i), s.emit)
+				if err != nil && errors.As(err, new(*capture.UnsupportedError)) {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(s.device, span(0, 14)) || !slices.Equal(s.host, span(30, 50)) {
+				t.Errorf("frames of units %v on the gpu, %v by software", s.device, s.host)
+			}
+			if i := d.Info(); i.Name != "h264" || !strings.HasPrefix(i.Note, "not decoded by h264 (nvdec): ") {
+				t.Errorf("info %+v", i)
+			}
+			d.Close()
+			dev.Close()
+			fake.CheckIdle(t)
+		})
+	}
+}
+
+// turnstile counts who goes through.
+type turnstile struct{ in, out int }
+
+func (s *turnstile) Enter() { s.in++ }
+func (s *turnstile) Leave() { s.out++ }
+
+func TestNVDECQueue(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	clip := gops(t, "h264", 10)
+	for wish, want := range map[string]int{"nvdec": 10, "software": 0} {
+		var q turnstile
+		d := forClip(t, clip, decode.Options{CUDA: gpu(t), Decoder: wish, Queue: &q})
+		play(t, d, clip, &sink{t: t, discard: true})
+		if q.in != want || q.out != want {
+			t.Errorf("%s: %d went in and %d out, want %d", wish, q.in, q.out, want)
+		}
+	}
+}
