@@ -144,7 +144,9 @@ func (dev *Device) DoWithin(ctx context.Context, name string, limit time.Duratio
 	case dev.work <- t:
 	case <-dev.lost:
 		return dev.reason
-	case <-dev.done:
+	case <-dev.quit:
+		return ErrDeviceClosed
+	case <-dev.done: // without quit: a task ended the goroutine
 		return ErrDeviceClosed
 	case <-ctx.Done():
 		return ctx.Err()

@@ -5,7 +5,6 @@ package cuda_test
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -15,24 +14,6 @@ import (
 	"edgecam/platform"
 	"edgecam/platform/cuda"
 )
-
-// fakeLibrary compiles the stand-in with the given macros and gives its path.
-func fakeLibrary(t *testing.T, defines ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "libcuda.so.550.54.14")
-	args := []string{"-shared", "-fPIC", "-O1", "-o", path, filepath.Join("testdata", "fakecuda.c")}
-	for _, d := range defines {
-		args = append(args, "-D"+d)
-	}
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "gcc"
-	}
-	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("compile fakecuda.c: %v\n%s", err, out)
-	}
-	return path
-}
 
 func TestDevices(t *testing.T) {
 	path := fakeLibrary(t, "COUNT=2", "V2")
