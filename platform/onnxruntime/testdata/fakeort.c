@@ -55,7 +55,6 @@ static void note(const char *format, ...) {
 
 static char fail_call[64], fail_text[512];
 static int block_build, building, corrupt_cuda, corrupt_trt, on_cpu, no_context;
-static int fail_runs;
 
 static handle status(const char *text) { return real[0](1, text); }
 
@@ -100,7 +99,7 @@ static struct mark *mark(struct mark **list, handle key) {
     m->next = *list, *list = m;
     pthread_mutex_unlock(&lock);
   }
-  memset(&m->provider, 0, sizeof *m - offsetof(struct mark, provider) - sizeof m->next);
+  m->provider = CPU, m->o = NULL, m->value[0] = m->value[1] = NULL;
   return m;
 }
 
