@@ -230,7 +230,10 @@ static handle opened(handle env, const void *model, size_t size, handle options,
     if ((s = failure("build"))) return s;
     note("build\n");
     FILE *f = no_context ? NULL : fopen(m->o->dump, "wb");
-    if (f && model) fwrite(model, 1, size, f);
+    if (f && create == real[8]) fwrite(model, 1, size, f);
+    FILE *from = f && create == real[7] ? fopen(model, "rb") : NULL;
+    for (int c; from && (c = fgetc(from)) != EOF;) fputc(c, f);
+    if (from) fclose(from);
     if (f) fclose(f);
   }
   s = create == real[8] ? create(env, model, size, options, out) : create(env, model, options, out);
