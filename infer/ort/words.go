@@ -42,5 +42,5 @@ func words(err error) string {
 	case strings.Contains(text, "no kernel image is available"):
 		return "this build of ONNX Runtime has no kernels for this GPU"
 	}
-	return sourcePlace.ReplaceAllString(text, "")
+	return strings.TrimPrefix(sourcePlace.ReplaceAllString(text, ""), "load model: ")
 }
