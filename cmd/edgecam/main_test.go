@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"edgecam/internal/testkit"
+	"edgecam/web"
 )
 
 // asProgram makes the test binary behave as the program itself.
@@ -412,5 +413,17 @@ func TestRunAgainstRealServers(t *testing.T) {
 	}
 	if code := p.end(t); code != exitOK {
 		t.Errorf("exit code %d after SIGTERM", code)
+	}
+}
+
+// The demo's status line goes on where nothing can be analysed.
+func TestDemoStatusWithoutAnalysis(t *testing.T) {
+	const want = "cam1 live, nothing analysed"
+	if got := statusOf(web.Camera{ID: "cam1", State: "live"}); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	const analysed = "cam1 live 9.5 fps analysed, age p95 42 ms"
+	if got := statusOf(web.Camera{ID: "cam1", State: "live", InferredFPS: 9.5, AgeMS: &web.Percentiles{P95: 42}}); got != analysed {
+		t.Errorf("%q, want %q", got, analysed)
 	}
 }
