@@ -46,7 +46,6 @@
 // that cannot (Jetsons before Xavier) have their frames copied, as pools in
 // memory of HostAlloc are not made yet.
 //
-// The queries have run on an H200. Devices and what they execute have run against
-// the stand-in of the tests only, on no card: the tests with the tag hw are for
-// that.
+// Nothing of this has run on a card yet: the stand-in of the tests (testdata) is
+// what it has been proved on. The tests with the tag hw are for the card.
 package cuda
