@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,24 +97,23 @@ func TestLostWhileOthersWait(t *testing.T) {
 	dev := f.open(cuda.DeviceOptions{})
 	busy := make(chan struct{})
 	let := make(chan struct{})
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			if i > 0 {
-				<-busy
-			}
-			err := dev.DoWithin(t.Context(), "infer", 10*hasty, func(*cuda.Context) error {
-				close(busy) // panics for a second one
-				<-let
-				return nil
-			})
-			wantLost(t, err, "gpu lost: infer: no answer for 200ms", "xid")
+	const others = 7
+	errs := make(chan error, 1+others)
+	infer := func() {
+		errs <- dev.DoWithin(t.Context(), "infer", 10*hasty, func(*cuda.Context) error {
+			close(busy) // panics for a second one
+			<-let
+			return nil
 		})
-		if i == 0 {
-			<-busy
-		}
 	}
-	wg.Wait()
+	go infer()
+	<-busy
+	for range others {
+		go infer()
+	}
+	for range 1 + others {
+		wantLost(t, <-errs, "gpu lost: infer: no answer for 200ms", "xid")
+	}
 	close(let)
 	wantLost(t, dev.Err(), "gpu lost: infer: no answer for 200ms", "xid") // coming back late changes nothing
 	<-closed(dev)
