@@ -37,6 +37,16 @@ demo: build ## two simulated cameras, detected live, at http://127.0.0.1:8080
 build: setup web/dist/index.html $(ORT_LIB) ## bin/edgecam, dashboard included
 	@$(STEP) "build bin/edgecam $(VERSION)" go build -trimpath -ldflags '$(GO_LDFLAGS)' -o bin/edgecam ./cmd/edgecam
 
+# PKG_CONFIG_LIBDIR and not …_PATH: the system's shared FFmpeg must not step in.
+FFMPEG_DIR := $(CURDIR)/.cache/ffmpeg
+
+.PHONY: build-static
+build-static: web/dist/index.html $(ORT_LIB) ## bin/edgecam-static, with an FFmpeg of its own inside: needs no libav* on the box
+	@scripts/build-ffmpeg.sh $(FFMPEG_DIR)
+	@PKG_CONFIG_LIBDIR=$(FFMPEG_DIR)/lib/pkgconfig $(STEP) "build bin/edgecam-static $(VERSION)" \
+	  go build -trimpath -tags staticffmpeg -ldflags '$(GO_LDFLAGS)' -o bin/edgecam-static ./cmd/edgecam
+	@if ldd bin/edgecam-static | grep libav; then echo "bin/edgecam-static still needs the libraries above" >&2; exit 1; fi
+
 .PHONY: setup
 setup:
 	@scripts/setup-build.sh

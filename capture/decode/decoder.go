@@ -32,6 +32,7 @@ type Options struct {
 	Decoder   string
 	CUDA      *avcodec.HardwareDevice // the GPU that decodes. It may be nil
 	NoCUDA    string                  // why CUDA is nil, for the user
+	Lost      <-chan struct{}         // closed when the GPU does not answer any more. It may be nil
 	Installed bool                    // auto tries FFmpeg's nvv4l2dec and v4l2m2m decoders: for a Jetson
 	Queue     Turnstile               // passed around each call that may wait for the GPU's decoder. It may be nil
 
@@ -252,7 +253,7 @@ func (d *Decoder) lose(u *unit, reason string) {
 // keeps track of gradual refreshes from there. Pictures that were whole
 // before still come out.
 func (d *Decoder) resync() {
-	if d.gate.resumes(d.engines[0]) {
+	if d.gate.resumes(d.engines[0]) || d.gone() != nil {
 		d.gate.dirty = false
 		return
 	}
@@ -301,6 +302,6 @@ func (d *Decoder) Close() {
 	d.closed = true
 	d.dec.Lines(d.lines.line)
 	d.lines.flush()
-	d.dec.Close()
+	d.shut()
 	d.pools.close()
 }

@@ -23,6 +23,9 @@ const (
 	maxSilent = 64
 )
 
+// errLost says that the GPU's owner has given it up.
+var errLost = errors.New("the GPU was lost")
+
 // errSilent says that units go in and nothing comes out.
 var errSilent = errors.New("no picture came from it")
 
@@ -72,8 +75,12 @@ func (h *health) picture() { h.works, h.silent = true, 0 }
 // is fed to it, so that nothing is lost.
 func (d *Decoder) run(u *unit, parts [][]byte) error {
 	for {
-		err := d.feed(u, parts)
-		cause := d.health.verdict(d.engines[0], u, err)
+		var err error
+		cause := d.gone()
+		if cause == nil {
+			err = d.feed(u, parts)
+			cause = d.health.verdict(d.engines[0], u, err)
+		}
 		if cause == nil {
 			return err
 		}
@@ -87,6 +94,29 @@ func (d *Decoder) run(u *unit, parts [][]byte) error {
 			return nil // its picture came before the failure
 		}
 	}
+}
+
+// gone says whether the GPU that decodes is lost.
+func (d *Decoder) gone() error {
+	if !d.engines[0].nvdec {
+		return nil
+	}
+	select {
+	case <-d.opts.Lost:
+		return errLost
+	default:
+		return nil
+	}
+}
+
+// shut closes the engine. A GPU that is lost may never answer: then the closing
+// is left to itself, like the call that the GPU's owner gave up.
+func (d *Decoder) shut() {
+	if d.gone() != nil {
+		go d.dec.Close()
+		return
+	}
+	d.dec.Close()
 }
 
 // giveUp ends the session of a decoder that has no other engine.
@@ -106,7 +136,7 @@ func (d *Decoder) fallBack(u *unit, cause error) error {
 		d.drain()
 	}
 	d.dec.Lines(d.lines.line)
-	d.dec.Close()
+	d.shut()
 	d.engines = d.engines[1:]
 	if err := d.openFirst(); err != nil {
 		return err

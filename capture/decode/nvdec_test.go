@@ -5,6 +5,7 @@ package decode_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -383,6 +384,48 @@ func TestNVDECFailsInBetween(t *testing.T) {
 			fake.CheckIdle(t)
 		})
 	}
+}
+
+// TestNVDECLost: a GPU that its owner gave up is not called any more, even if it
+// hangs, and software goes on.
+func TestNVDECLost(t *testing.T) {
+	fake := testkit.FakeNVDEC(t)
+	if fake == nil {
+		return
+	}
+	clip := gops(t, "h264", 40)
+	lost := make(chan struct{})
+	dev := gpu(t)
+	d := forClip(t, clip, decode.Options{CUDA: dev, Lost: lost})
+	s := &deviceSink{t: t, fake: fake, keep: true}
+	for i := range clip.Units {
+		if i == 4 {
+			s.keep = false
+			fake.Set("hangs", 1)
+			close(lost)
+			for _, f := range s.held {
+				f.Release()
+			}
+		}
+		au := unit(clip, i)
+		au.LossBefore = i == 4
+		if err := d.Decode(au, s.emit); err != nil {
+			t.Errorf("unit %d: %v", i, err)
+		}
+	}
+	d.Close()
+	if !slices.Equal(s.device, span(0, 4)) || !slices.Equal(s.host, span(10, 40)) {
+		t.Errorf("frames of units %v on the gpu, %v by software", s.device, s.host)
+	}
+	if i := d.Info(); i.Note != "not decoded by h264 (nvdec): the GPU was lost" {
+		t.Errorf("info %+v", i)
+	}
+	fake.Set("hangs", 0)
+	dev.Close()
+	for fake.Count("contexts") > 0 { // ends with the test's time limit if one is forgotten
+		runtime.Gosched()
+	}
+	fake.CheckIdle(t)
 }
 
 // turnstile counts who goes through.

@@ -47,5 +47,21 @@ func (s *surfaces) frame(p *avcodec.Picture, m framepool.Meta) (f *framepool.Fra
 	if kept == nil {
 		return nil, DropExhausted
 	}
-	return framepool.NewDeviceFrame(m, plane, kept.Release), ""
+	return framepool.NewDeviceFrame(m, plane, s.release(kept)), ""
+}
+
+// release gives the surface back, and does not wait for a GPU that is lost.
+func (s *surfaces) release(kept *avcodec.Surface) func() {
+	lost := s.opts.Lost
+	if lost == nil {
+		return kept.Release
+	}
+	return func() {
+		select {
+		case <-lost:
+			go kept.Release()
+		default:
+			kept.Release()
+		}
+	}
 }

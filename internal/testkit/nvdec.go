@@ -78,7 +78,8 @@ func openFakeNVDEC(t *testing.T) *NVDEC {
 // Set changes how the fake behaves. A number of 0 is the default:
 // "init_fails", "retain_fails", "create_fails", "decode_fails" and "map_fails"
 // are the codes that calls give, "unsupported" makes every stream one that the
-// GPU does not decode, "max_blocks" and "sessions" are limits.
+// GPU does not decode, "max_blocks" and "sessions" are limits, and "hangs" makes
+// calls that give something back wait until it is 0 again.
 func (n *NVDEC) Set(name string, value int) { n.set(name, value) }
 
 // Count gives how many "contexts", "streams", "decoders" and "mapped" pictures

@@ -130,6 +130,15 @@ NEVER(cuDeviceGetUuid) NEVER(cuMipmappedArrayGetLevel)
 
 #else /* libnvcuvid */
 
+#include <unistd.h>
+
+/* A GPU that does not answer. */
+static void hang(void) {
+  fake_add("hanging", 1);
+  while (fake_get("hangs")) usleep(1000);
+  fake_add("hanging", -1);
+}
+
 enum { SURFACES = 64, PITCH_ALIGN = 512 };
 
 /* The beginnings of the driver's structures, up to what is used here. */
@@ -212,6 +221,7 @@ int cuvidCreateDecoder(decoder **out, const create_info *i) {
 
 int cuvidDestroyDecoder(decoder *d) {
   check_context();
+  hang();
   for (unsigned long k = 0; k < d->info.outputs; k++) {
     if (d->mapped[k]) VIOLATION("destroyed with mapped surfaces");
     free(d->output[k]);
@@ -266,6 +276,7 @@ int cuvidMapVideoFrame64(decoder *d, int index, unsigned long long *address, uns
 
 int cuvidUnmapVideoFrame64(decoder *d, unsigned long long address) {
   check_context();
+  hang();
   pthread_mutex_lock(&d->lock);
   unsigned long k = 0;
   while (k < d->info.outputs && (uintptr_t)d->output[k] != address) k++;
