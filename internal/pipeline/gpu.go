@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"edgecam/capture/decode"
-	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/infer/candidates"
 	"edgecam/infer/ort"
@@ -43,6 +43,7 @@ type GPU struct {
 	decoder   *avcodec.HardwareDevice // nil where it does not decode
 	noDecoder string                  // why
 	engine    *ort.DeviceEngine
+	how       *strategies
 	logger    *slog.Logger
 
 	// of the device's goroutine
@@ -112,7 +113,23 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := g.openStrategies(info, o); err != nil {
+		return err
+	}
 	return g.dev.DoWithin(ctx, "open pipeline", gpuStepLimit, func(c *cuda.Context) error { return g.openStages(c, info) })
+}
+
+func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
+	path := ""
+	if o.Engine.StateDir != "" {
+		path = filepath.Join(o.Engine.StateDir, "memory-strategies.json")
+	}
+	_, half := g.engine.Input()
+	ch, err := preprocess.NewChooser(g.dev, preprocess.ChooserOptions{
+		Rules: g.rules, Spec: info.Input, Half: half, Driver: o.Engine.Driver, Path: path, Logger: o.Logger,
+	})
+	g.how = &strategies{chooser: ch, byRule: g.rules.Candidates[0], logger: o.Logger, known: map[geometry]preprocess.Strategy{}}
+	return err
 }
 
 func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
@@ -158,9 +175,6 @@ func (g *GPU) lostReason() string {
 	}
 	return ""
 }
-
-// strategy is how pictures in host memory come to the kernels.
-func (g *GPU) strategy(*framepool.Meta) preprocess.Strategy { return g.rules.Candidates[0] }
 
 // Strategy says how pictures come to the card's kernels, in one word and in a
 // sentence.

@@ -39,6 +39,7 @@ func newGPURunner(ctx context.Context, g *GPU) runner {
 }
 
 func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) float32, out [][]infer.Detection, transforms []preprocess.Transform) error {
+	r.g.how.learn(r.ctx, frames)
 	r.batch = gpuBatch{frames: frames, threshold: threshold, transforms: transforms}
 	if err := r.g.dev.Do(r.ctx, "infer batch", r.visit); err != nil {
 		var lost *cuda.LostError
@@ -70,7 +71,7 @@ func (r *gpuRunner) visitDevice(c *cuda.Context) error {
 	if err := g.decoded.after(c, s); err != nil {
 		return err
 	}
-	if err := g.feed.Place(c, b.frames, g.strategy, r.sources); err != nil {
+	if err := g.feed.Place(c, b.frames, g.how.of, r.sources); err != nil {
 		return err
 	}
 	if err := r.launch(c, s, n); err != nil {
