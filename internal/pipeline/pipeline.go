@@ -67,6 +67,7 @@ type Pipeline struct {
 	broker *event.Broker
 
 	workers []*worker
+	started chan struct{} // closed when Run has started the cameras
 
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
 	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
@@ -94,7 +95,7 @@ func New(o Options) (*Pipeline, error) {
 		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
-		cameras: map[string]*running{},
+		cameras: map[string]*running{}, started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
 	if p.engine != nil {
@@ -138,6 +139,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.startLocked(r)
 	}
 	p.mu.Unlock()
+	close(p.started)
 
 	<-ctx.Done()
 	// Upstream first: no camera gives frames any more, then the workers end.
@@ -153,6 +155,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.broker.Close()
 	return workers.Wait()
 }
+
+// Started is closed when Run has started the cameras, and Reload may be called.
+func (p *Pipeline) Started() <-chan struct{} { return p.started }
 
 func (p *Pipeline) startLocked(r *running) {
 	ctx, cancel := context.WithCancel(p.ctx)
