@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
 	"edgecam/framepool"
-	"edgecam/infer"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/metrics"
@@ -29,7 +26,7 @@ type appliance struct {
 	cfg      *config.Config
 	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
-	engine   infer.Engine // nil without a usable runtime
+	engine   *ort.Engine // nil without a usable runtime
 	codecs   *avcodec.Library
 	pipeline *pipeline.Pipeline
 	server   *web.Server
@@ -63,14 +60,19 @@ func (a *appliance) build() (err error) {
 	if err != nil {
 		return err
 	}
-	a.pipeline, err = pipeline.New(pipeline.Options{
-		Config: a.cfg, Bad: a.bad, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
+	o := pipeline.Options{
+		Config: a.cfg, Bad: a.bad, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
-	})
+	}
+	if a.engine != nil {
+		o.Engine = a.engine
+		o.ZeroStreak = func() uint64 { return a.engine.Stats().ZeroStreak }
+	}
+	a.pipeline, err = pipeline.New(o)
 	if err != nil {
 		return err
 	}
-	registry, err := metrics.New(metrics.Options{Snapshot: a.pipeline.Metrics, Version: version, Logger: a.logger})
+	registry, err := metrics.New(metrics.Options{Snapshot: a.snapshot, Version: version, Logger: a.logger})
 	if err != nil {
 		return err
 	}
@@ -79,6 +81,14 @@ func (a *appliance) build() (err error) {
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,
 	})
 	return err
+}
+
+// snapshot is what /metrics shows. It is called once the listener is open.
+func (a *appliance) snapshot() metrics.Snapshot {
+	s := a.pipeline.Metrics()
+	pictures, detections := a.server.Viewers()
+	s.Viewers = map[string]int{"pictures": pictures, "detections": detections}
+	return s
 }
 
 // loadEngine opens the runtime and the model. A runtime that is not there
@@ -99,7 +109,7 @@ func (a *appliance) loadEngine() (problem string, err error) {
 		return fmt.Sprintf("%v. %s", err, missing.Hint), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("load model %s: %w", a.cfg.Inference.Model, err)
+		return "", err
 	}
 	a.engine = engine
 	info := engine.Info()
@@ -111,51 +121,18 @@ func (a *appliance) loadEngine() (problem string, err error) {
 // URL is where the dashboard is.
 func (a *appliance) URL() string { return "http://" + a.server.Addr().String() }
 
-// Run runs until ctx ends; file is read again at SIGHUP ("" = never).
-func (a *appliance) Run(ctx context.Context, file string) error {
+// Run runs until ctx ends; hangups, if not nil, has file read again.
+func (a *appliance) Run(ctx context.Context, file string, hangups <-chan os.Signal) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.pipeline.Run(ctx) })
 	g.Go(func() error { return a.server.Run(ctx) })
 	g.Go(func() error {
 		return sdnotify.Run(ctx, sdnotify.Options{Alive: a.pipeline.Alive, Status: a.pipeline.Summary, Logger: a.logger})
 	})
-	if file != "" {
-		g.Go(func() error { a.reloadOnHangup(ctx, file); return nil })
+	if hangups != nil {
+		g.Go(func() error { a.reloadOnHangup(ctx, file, hangups); return nil })
 	}
 	return g.Wait()
-}
-
-func (a *appliance) reloadOnHangup(ctx context.Context, file string) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			a.reload(file)
-		}
-	}
-}
-
-func (a *appliance) reload(file string) {
-	sdnotify.Reloading(a.logger)
-	defer sdnotify.Ready(a.logger)
-	cfg, err := loadConfig(file)
-	if err != nil {
-		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
-		return
-	}
-	changes, err := a.pipeline.Reload(cfg)
-	if err != nil {
-		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
-		return
-	}
-	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed)
-	if keys := restartKeys(changes); len(keys) > 0 {
-		a.logger.Warn("these settings changed and take a restart", "keys", keys)
-	}
 }
 
 // Close gives back what newAppliance took, after Run has returned.
@@ -170,21 +147,6 @@ func (a *appliance) Close() {
 			}
 		}
 	})
-}
-
-// restartKeys names the changed sections that a reload leaves as they were.
-func restartKeys(c config.Changes) (keys []string) {
-	for _, s := range []struct {
-		changed bool
-		key     string
-	}{
-		{c.Server, "server"}, {c.GPU, "gpu"}, {c.Inference, "inference"}, {c.Memory, "memory"}, {c.Log, "log"}, {c.StateDir, "state_dir"},
-	} {
-		if s.changed {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
 }
 
 func webAuth(cfg *config.Config) *web.Auth {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"edgecam/capture/rtsp"
+	"edgecam/infer/builtin"
 	"edgecam/internal/config"
 )
 
@@ -44,7 +45,7 @@ func (e *configError) Error() string { return e.err.Error() }
 func (e *configError) Unwrap() error { return e.err }
 
 func configOptions() config.Options {
-	return config.Options{Env: os.Environ(), CheckURL: checkURL}
+	return config.Options{Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check}
 }
 
 func checkURL(raw, username, password string) error {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"edgecam/internal/testkit"
+	"edgecam/web"
 )
 
 // asProgram makes the test binary behave as the program itself.
@@ -321,9 +322,13 @@ func TestRunRefusesToStart(t *testing.T) {
 		{"bad key", "version: 1\nsever: {}\n", exitConfig, "unknown key: did you mean server?"},
 		{"port in use", "version: 1\nserver: {listen: \"" + taken.Addr().String() + "\"}\n", exitFailed, taken.Addr().String()},
 		{"not loopback without login", "version: 1\nserver: {listen: \"0.0.0.0:0\"}\n", exitConfig, "server.auth"},
-		{"model that is not there", "version: 1\n" + listen + "inference: {model: /nonexistent/m.onnx}\n", exitFailed, "/nonexistent/m.onnx"},
+		{"model that is not there", "version: 1\n" + listen + "inference: {model: /nonexistent/m.onnx}\n", exitFailed, "edgecam: load model /nonexistent/m.onnx: no such file"},
+		{"model says what to do", "version: 1\n" + listen + "inference: {model: /nonexistent/m.onnx}\n", exitFailed, "Try: name the path of an .onnx file"},
+		{"no such built-in model", "version: 1\n" + listen + "inference: {model: \"builtin:yolo\"}\n", exitConfig, "inference.model: there is no such built-in model: use builtin:nanodet-g"},
+		{"no such precision", "version: 1\n" + listen + "inference: {precision: fp16}\n", exitConfig, "inference.model: there is no fp16 version of it: use precision auto, fp32 or int8"},
 		{"broken model", "version: 1\n" + listen + "inference: {model: " + noModel + "}\n", exitFailed, "broken.onnx"},
-		{"library that is not there", "version: 1\n" + listen + "inference: {library: /nonexistent/lib.so}\n", exitFailed, "/nonexistent/lib.so"},
+		{"library that is not there", "version: 1\n" + listen + "inference: {library: /nonexistent/lib.so}\n", exitFailed, "edgecam: open onnx runtime /nonexistent/lib.so"},
+		{"library says what to do", "version: 1\n" + listen + "inference: {library: /nonexistent/lib.so}\n", exitFailed, "Try: "},
 		{"gpu required", "version: 1\n" + listen + "gpu: {mode: require}\n", exitFailed, "gpu.mode"},
 		{"provider without gpu", "version: 1\n" + listen + "inference: {provider: cuda}\n", exitFailed, "inference.provider"},
 	}
@@ -408,5 +413,17 @@ func TestRunAgainstRealServers(t *testing.T) {
 	}
 	if code := p.end(t); code != exitOK {
 		t.Errorf("exit code %d after SIGTERM", code)
+	}
+}
+
+// The demo's status line goes on where nothing can be analysed.
+func TestDemoStatusWithoutAnalysis(t *testing.T) {
+	const want = "cam1 live, nothing analysed"
+	if got := statusOf(web.Camera{ID: "cam1", State: "live"}); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	const analysed = "cam1 live 9.5 fps analysed, age p95 42 ms"
+	if got := statusOf(web.Camera{ID: "cam1", State: "live", InferredFPS: 9.5, AgeMS: &web.Percentiles{P95: 42}}); got != analysed {
+		t.Errorf("%q, want %q", got, analysed)
 	}
 }

@@ -6,6 +6,7 @@ package builtin
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"edgecam/infer"
@@ -42,6 +43,20 @@ func Model(name, precision string) ([]byte, error) {
 		return nanodetINT8, nil
 	}
 	return nil, &infer.ModelError{Model: name, Err: fmt.Errorf("there is no %s version of it", precision), Hint: "use precision auto, fp32 or int8"}
+}
+
+// Check says why there is no built-in model of that name in a precision (auto,
+// fp32 or int8), and what there is.
+func Check(name, precision string) error {
+	if precision == "auto" {
+		precision = "fp32"
+	}
+	_, err := Model(name, precision)
+	var me *infer.ModelError
+	if errors.As(err, &me) {
+		return fmt.Errorf("%w: %s", me.Err, me.Hint)
+	}
+	return err
 }
 
 // Reference is what the model finds in pictures of the clip that ships with

@@ -53,10 +53,24 @@ func (p *Pipeline) Ready() (bool, string) {
 	if reason, _ := p.health.state(); reason != "" {
 		return false, "the model is unhealthy: " + reason
 	}
+	if n := p.zeros(); n >= zerosAreSick {
+		return false, fmt.Sprintf("the model is unhealthy: all of its scores were exactly 0 in the last %d pictures", n)
+	}
 	if !p.Alive() {
 		return false, fmt.Sprintf("inference has not answered for %s", stuckAfter)
 	}
 	return true, ""
+}
+
+// zerosAreSick is how many pictures without any score make a model unhealthy:
+// half a minute of one camera at 10 a second.
+const zerosAreSick = 300
+
+func (p *Pipeline) zeros() uint64 {
+	if p.zeroStreak == nil {
+		return 0
+	}
+	return p.zeroStreak()
 }
 
 // Detections subscribes to the results of the cameras named, or of all.

@@ -35,11 +35,14 @@ type Options struct {
 	// the reason in EngineProblem.
 	Engine        infer.Engine
 	EngineProblem string
-	Budget        *framepool.Budget
-	Codecs        *avcodec.Library
-	System        web.System // what does not change while the pipeline runs
-	Version       string
-	Logger        *slog.Logger
+	// ZeroStreak gives in how many pictures in a row, up to the last, every
+	// score was exactly 0: a network at work gives none. nil = not known.
+	ZeroStreak func() uint64
+	Budget     *framepool.Budget
+	Codecs     *avcodec.Library
+	System     web.System // what does not change while the pipeline runs
+	Version    string
+	Logger     *slog.Logger
 }
 
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
@@ -49,6 +52,7 @@ type Pipeline struct {
 	engineLabels  []string
 	engineProblem string
 	engineStats   *engineStats
+	zeroStreak    func() uint64
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
 	system        web.System
@@ -63,6 +67,7 @@ type Pipeline struct {
 	broker *event.Broker
 
 	workers []*worker
+	started chan struct{} // closed when Run has started the cameras
 
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
 	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
@@ -87,10 +92,10 @@ func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
 		cfg: o.Config, current: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
-		engineStats: newEngineStats(), budget: o.Budget, codecs: o.Codecs,
+		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
-		cameras: map[string]*running{},
+		cameras: map[string]*running{}, started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
 	if p.engine != nil {
@@ -134,6 +139,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.startLocked(r)
 	}
 	p.mu.Unlock()
+	close(p.started)
 
 	<-ctx.Done()
 	// Upstream first: no camera gives frames any more, then the workers end.
@@ -149,6 +155,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.broker.Close()
 	return workers.Wait()
 }
+
+// Started is closed when Run has started the cameras, and Reload may be called.
+func (p *Pipeline) Started() <-chan struct{} { return p.started }
 
 func (p *Pipeline) startLocked(r *running) {
 	ctx, cancel := context.WithCancel(p.ctx)
