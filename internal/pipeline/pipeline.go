@@ -171,7 +171,7 @@ func (p *Pipeline) startLocked(r *running) {
 
 // Reload puts the cameras of cfg in place of those that run: a camera whose
 // settings are the same goes on untouched, a changed one is stopped and built
-// anew. Nothing changes when it returns an error. Settings outside of cameras
+// anew, and keeps its viewers. Nothing changes when it returns an error. Settings outside of cameras
 // take a restart: Changes says which differ.
 func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.reload.Lock()
@@ -186,6 +186,11 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	fresh, err := p.build(cfg, slices.Concat(diff.Added, diff.Changed))
 	if err != nil {
 		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
+	}
+	for id, cam := range fresh {
+		if old, ok := p.camera(id); ok {
+			cam.inherit(old)
+		}
 	}
 	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
 	p.bad = nil
