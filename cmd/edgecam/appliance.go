@@ -5,9 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -92,16 +90,16 @@ func (a *appliance) snapshot() metrics.Snapshot {
 // URL is where the dashboard is.
 func (a *appliance) URL() string { return "http://" + a.server.Addr().String() }
 
-// Run runs until ctx ends; file is read again at SIGHUP ("" = never).
-func (a *appliance) Run(ctx context.Context, file string) error {
+// Run runs until ctx ends; hangups, if not nil, has file read again.
+func (a *appliance) Run(ctx context.Context, file string, hangups <-chan os.Signal) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.pipeline.Run(ctx) })
 	g.Go(func() error { return a.server.Run(ctx) })
 	g.Go(func() error {
 		return sdnotify.Run(ctx, sdnotify.Options{Alive: a.pipeline.Alive, Status: a.pipeline.Summary, Logger: a.logger})
 	})
-	if file != "" {
-		g.Go(func() error { a.reloadOnHangup(ctx, file); return nil })
+	if hangups != nil {
+		g.Go(func() error { a.reloadOnHangup(ctx, file, hangups); return nil })
 	}
 	if a.infer.gpu != nil {
 		g.Go(func() error { return a.watchGPU(ctx) })
@@ -136,39 +134,6 @@ func (a *appliance) watchGPU(ctx context.Context) error {
 	}
 }
 
-func (a *appliance) reloadOnHangup(ctx context.Context, file string) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			a.reload(file)
-		}
-	}
-}
-
-func (a *appliance) reload(file string) {
-	sdnotify.Reloading(a.logger)
-	defer sdnotify.Ready(a.logger)
-	cfg, err := loadConfig(file)
-	if err != nil {
-		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
-		return
-	}
-	changes, err := a.pipeline.Reload(cfg)
-	if err != nil {
-		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
-		return
-	}
-	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed)
-	if keys := restartKeys(changes); len(keys) > 0 {
-		a.logger.Warn("these settings changed and take a restart", "keys", keys)
-	}
-}
-
 // Close gives back what newAppliance took, after Run has returned.
 func (a *appliance) Close() {
 	a.closing.Do(func() {
@@ -179,21 +144,6 @@ func (a *appliance) Close() {
 			a.infer.close(a.logger)
 		}
 	})
-}
-
-// restartKeys names the changed sections that a reload leaves as they were.
-func restartKeys(c config.Changes) (keys []string) {
-	for _, s := range []struct {
-		changed bool
-		key     string
-	}{
-		{c.Server, "server"}, {c.GPU, "gpu"}, {c.Inference, "inference"}, {c.Memory, "memory"}, {c.Log, "log"}, {c.StateDir, "state_dir"},
-	} {
-		if s.changed {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
 }
 
 func webAuth(cfg *config.Config) *web.Auth {

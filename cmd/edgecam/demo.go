@@ -60,7 +60,7 @@ func demo(ctx context.Context, listen string, cameras int, out, errs io.Writer) 
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Run(ctx) })
-	g.Go(func() error { return a.Run(ctx, "") })
+	g.Go(func() error { return a.Run(ctx, "", nil) })
 	g.Go(func() error { printStatus(ctx, out, a); return nil })
 	return g.Wait()
 }

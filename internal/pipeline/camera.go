@@ -57,6 +57,7 @@ type camera struct {
 	seq atomic.Uint64 // of the last decoded picture, across sessions
 
 	publishing sync.Mutex
+	inherited  bool // guarded by publishing: another camera has the feeds now
 	gone       bool // guarded by publishing: the camera was stopped, what is still in an engine is of no interest
 
 	mu      sync.Mutex
@@ -117,6 +118,15 @@ func (c *camera) run(ctx context.Context) {
 	}
 }
 
+// inherit takes over the viewers of the camera that c takes the place of, so
+// that they see the changed camera and no end. It is called before c runs.
+func (c *camera) inherit(old *camera) {
+	old.publishing.Lock()
+	defer old.publishing.Unlock()
+	old.inherited = true
+	c.raw, c.annotated = old.raw, old.annotated
+}
+
 // end takes the stages after capture down. Nothing of the camera is published
 // once it has returned.
 func (c *camera) end() {
@@ -125,7 +135,11 @@ func (c *camera) end() {
 	}
 	c.publishing.Lock()
 	c.gone = true
+	inherited := c.inherited
 	c.publishing.Unlock()
+	if inherited {
+		return // its viewers go on with the camera in its place
+	}
 	c.raw.close()
 	c.annotated.close()
 }

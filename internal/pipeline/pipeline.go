@@ -71,6 +71,7 @@ type Pipeline struct {
 	broker *event.Broker
 
 	workers []*worker
+	started chan struct{} // closed when Run has started the cameras
 
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
 	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
@@ -98,7 +99,7 @@ func New(o Options) (*Pipeline, error) {
 		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
-		cameras: map[string]*running{},
+		cameras: map[string]*running{}, started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
 	p.takeEngine(o)
@@ -143,6 +144,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.startLocked(r)
 	}
 	p.mu.Unlock()
+	close(p.started)
 
 	<-ctx.Done()
 	// Upstream first: no camera gives frames any more, then the workers end.
@@ -159,6 +161,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return workers.Wait()
 }
 
+// Started is closed when Run has started the cameras, and Reload may be called.
+func (p *Pipeline) Started() <-chan struct{} { return p.started }
+
 func (p *Pipeline) startLocked(r *running) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	r.cancel, r.done = cancel, make(chan struct{})
@@ -171,7 +176,7 @@ func (p *Pipeline) startLocked(r *running) {
 
 // Reload puts the cameras of cfg in place of those that run: a camera whose
 // settings are the same goes on untouched, a changed one is stopped and built
-// anew. Nothing changes when it returns an error. Settings outside of cameras
+// anew, and keeps its viewers. Nothing changes when it returns an error. Settings outside of cameras
 // take a restart: Changes says which differ.
 func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.reload.Lock()
@@ -186,6 +191,11 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	fresh, err := p.build(cfg, slices.Concat(diff.Added, diff.Changed))
 	if err != nil {
 		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
+	}
+	for id, cam := range fresh {
+		if old, ok := p.camera(id); ok {
+			cam.inherit(old)
+		}
 	}
 	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
 	p.bad = nil
