@@ -177,3 +177,20 @@ func (t *Trial) Close(c *cuda.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Tune changes the tile and the threads of a block for the runs that follow.
+func (t *Trial) Tune(tile Tile, threads int) error {
+	o := t.gpu.o
+	o.Tile, o.Threads = tile, threads
+	if err := o.complete(t.gpu.spec); err != nil {
+		return fmt.Errorf("tune trial: %w", err)
+	}
+	t.gpu.o = o
+	return nil
+}
+
+// Output copies the tensor of the last run.
+func (t *Trial) Output(c *cuda.Context) ([]byte, error) {
+	b := make([]byte, t.gpu.imageBytes())
+	return b, c.CopyOutNow(b, t.out)
+}
