@@ -44,7 +44,7 @@ FFMPEG_DIR := $(CURDIR)/.cache/ffmpeg
 .PHONY: build-static
 build-static: web/dist/index.html $(ORT_LIB) ## bin/edgecam-static, with an FFmpeg of its own inside: needs no libav* on the box
 	@scripts/build-ffmpeg.sh $(FFMPEG_DIR)
-	@PKG_CONFIG_LIBDIR=$(FFMPEG_DIR)/lib/pkgconfig $(STEP) "build bin/edgecam-static $(VERSION)" \
+	@PKG_CONFIG_LIBDIR=$(FFMPEG_DIR)/lib/pkgconfig CGO_LDFLAGS='-O2 -g -L$(FFMPEG_DIR)/lib' $(STEP) "build bin/edgecam-static $(VERSION)" \
 	  go build -trimpath -tags staticffmpeg -ldflags '$(GO_LDFLAGS)' -o bin/edgecam-static ./cmd/edgecam
 	@if ldd bin/edgecam-static | grep libav; then echo "bin/edgecam-static still needs the libraries above" >&2; exit 1; fi
 

@@ -24,6 +24,7 @@ type gate struct {
 	codec capture.Codec
 	open  bool
 	dirty bool      // libavcodec must start anew: a unit was lost
+	start bool      // while waiting: the unit to start at has come, its picture has not
 	soil  bool      // H.264: libavcodec may have met broken slices since it was opened
 	from  int64     // while waiting: pictures of units before are as good as before
 	since time.Time // when the first unit after from came
@@ -56,7 +57,7 @@ func (g *gate) shut(key int64, t time.Time) {
 
 func (g *gate) close(key int64, t time.Time) {
 	if g.open {
-		g.open, g.from, g.since, g.unmarked = false, key, t, false
+		g.open, g.start, g.from, g.since, g.unmarked = false, false, key, t, false
 	}
 }
 
@@ -66,7 +67,8 @@ func (g *gate) arrive(u *unit) {
 		g.since = u.received
 	}
 	u.waiting = !g.open
-	g.soil = g.soil || u.waiting && !u.randomAccess && g.codec == capture.H264
+	g.start = g.start || u.randomAccess
+	g.soil = g.soil || u.waiting && !g.start && g.codec == capture.H264
 	if !u.randomAccess {
 		return
 	}

@@ -4,8 +4,14 @@ package avcodec
 
 // #cgo !staticffmpeg pkg-config: libavcodec libavutil
 // #cgo staticffmpeg pkg-config: --static libavcodec libavutil
+// #cgo staticffmpeg CFLAGS: -DEC_STATIC_FFMPEG
 // #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra
 // #cgo LDFLAGS: -lpthread -ldl
+//
+// // With the tag staticffmpeg the libraries are linked in. No code reads the macro:
+// // the go command tells cached builds apart by the flags above, but not by
+// // what pkg-config says.
+//
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"
