@@ -92,7 +92,7 @@ func NewDevice(ctx context.Context, dev *cuda.Device, o DeviceOptions) (*DeviceE
 
 // open makes the engine serve on CUDA.
 func (e *DeviceEngine) open(ctx context.Context) error {
-	onnxruntime.Preload(onnxruntime.Inventory(e.library.Path()))
+	e.library.Preload(onnxruntime.CUDAProvider)
 	precisions, err := e.opts.precisions()
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ func (e *DeviceEngine) prepareTensorRT() {
 }
 
 func (e *DeviceEngine) tryTensorRT() error {
+	e.library.Preload(onnxruntime.TensorRTProvider)
 	version, err := e.library.TensorRTVersion()
 	if err != nil {
 		return err

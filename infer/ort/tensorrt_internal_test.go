@@ -177,7 +177,9 @@ func TestTensorRTGivenUp(t *testing.T) {
 		{"provider does not load", func(r *rig) {
 			r.failORT("update tensorrt", "Failed to load library /opt/libonnxruntime_providers_tensorrt.so with error: libnvonnxparser.so.10: cannot open shared object file")
 		}, "TensorRT: libnvonnxparser.so.10 is missing, which libonnxruntime_providers_tensorrt.so needs; CUDA serves"},
-		{"not in this build", func(r *rig) { r.failORT("update tensorrt", "TensorRT execution provider is not enabled in this build.") }, "TensorRT: this build of ONNX Runtime is without it; CUDA serves"},
+		{"not in this build", func(r *rig) {
+			r.failORT("update tensorrt", "TensorRT execution provider is not enabled in this build.")
+		}, "TensorRT: this build of ONNX Runtime is without it; CUDA serves"},
 		{"only part of the model", func(r *rig) { r.noContext(1) }, "TensorRT: it cannot take the whole model; CUDA serves"},
 		{"another answer", func(r *rig) { r.corrupt(good, otherScores) }, "TensorRT: tensorrt, batch of 1: answers differ: score of class 0 of box 0 is "},
 		{"NaN", func(r *rig) { r.corrupt(good, nanScores) }, "TensorRT: tensorrt, batch of 1: read output scores of image 0: value 0 is NaN: not finite; CUDA serves"},
