@@ -72,7 +72,7 @@ func TestTensorRTOptions(t *testing.T) {
 	for _, want := range []string{
 		"tensorrt options 10: device_id=0 trt_builder_optimization_level=1 trt_dump_ep_context_model=1 trt_engine_cache_enable=1 trt_ep_context_embed_mode=1 trt_ep_context_file_path=PATH " +
 			"trt_fp16_enable=1 trt_profile_max_shapes=images:4x3x16x16 trt_profile_min_shapes=images:1x3x16x16 trt_profile_opt_shapes=images:4x3x16x16\nappend tensorrt\ncuda options 1: device_id=0\nappend cuda\nbuild\nrelease tensorrt\n",
-		"tensorrt options 6: device_id=0 trt_builder_optimization_level=1 trt_fp16_enable=1 trt_profile_max_shapes=images:4x3x16x16 trt_profile_min_shapes=images:1x3x16x16 trt_profile_opt_shapes=images:4x3x16x16\ntensorrt user_compute_stream=0x",
+		"tensorrt options 1: device_id=0\ntensorrt user_compute_stream=0x",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no\n%s\nin\n%s", want, notes)
