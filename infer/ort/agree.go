@@ -80,7 +80,7 @@ func agree(want, got outputs) error {
 		return err
 	}
 	if len(want.boxes) != len(got.boxes) || len(want.scores) != len(got.scores) {
-		return &DisagreeError{What: fmt.Sprintf("%d and %d values", len(want.boxes)+len(want.scores), len(got.boxes)+len(got.scores))}
+		return &DisagreeError{What: fmt.Sprintf("%d values, wanted %d", len(got.boxes)+len(got.scores), len(want.boxes)+len(want.scores))}
 	}
 	for i, w := range want.scores {
 		if d := w - got.scores[i]; d > scoreTolerance || d < -scoreTolerance {

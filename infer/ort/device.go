@@ -76,14 +76,14 @@ func NewDevice(ctx context.Context, dev *cuda.Device, o DeviceOptions) (*DeviceE
 	}
 	if err := e.open(ctx); err != nil {
 		close(e.settled)
-		e.Close() //nolint:errcheck // the first error says more
+		e.Close() //nolint:errcheck,contextcheck // the first error says more; what is open is closed whatever ctx says
 		return nil, err
 	}
 	if o.Provider == providerCUDA {
 		close(e.settled)
 		return e, nil
 	}
-	go func() {
+	go func() { //nolint:contextcheck // it lives until Close, not as long as ctx
 		defer close(e.settled)
 		e.prepareTensorRT()
 	}()
@@ -92,7 +92,7 @@ func NewDevice(ctx context.Context, dev *cuda.Device, o DeviceOptions) (*DeviceE
 
 // open makes the engine serve on CUDA.
 func (e *DeviceEngine) open(ctx context.Context) error {
-	onnxruntime.Preload(onnxruntime.Inventory(e.library.Path()))
+	e.library.Preload(onnxruntime.CUDAProvider)
 	precisions, err := e.opts.precisions()
 	if err != nil {
 		return err

@@ -169,9 +169,10 @@ func proveProvider(runs []onnxruntime.NodeRuns, provider string) (string, error)
 	return fmt.Sprintf("runs %d of %d nodes", mine, all), nil
 }
 
-// warm runs and verifies every bucket over d.
+// warm runs and verifies every bucket over d, the largest first: the memory that
+// it takes serves the smaller ones.
 func (e *DeviceEngine) warm(ctx context.Context, l *lane, d *deviceIO, limit time.Duration) error {
-	for k := range e.buckets {
+	for k := len(e.buckets) - 1; k >= 0; k-- {
 		// A graph is captured by the second or third run.
 		for range map[bool]int{false: 1, true: 3}[l.graph] {
 			if err := e.verify(ctx, l, d, k, limit); err != nil {

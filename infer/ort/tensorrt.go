@@ -34,6 +34,7 @@ func (e *DeviceEngine) prepareTensorRT() {
 }
 
 func (e *DeviceEngine) tryTensorRT() error {
+	e.library.Preload(onnxruntime.TensorRTProvider)
 	version, err := e.library.TensorRTVersion()
 	if err != nil {
 		return err
@@ -230,7 +231,7 @@ func (e *DeviceEngine) adopt(content []byte, precision string) error {
 	}()
 	l := &lane{provider: providerTensorRT, model: e.model}
 	err = e.profiled(e.ctx, l, func(opts onnxruntime.SessionOptions) (err error) {
-		opts.Providers = e.tensorRTProviders(e.tensorRTOptions(precision), e.stream)
+		opts.Providers = e.tensorRTProviders(nil, e.stream) // the engine holds what was built
 		l.session, err = e.library.NewSession(content, opts)
 		return err
 	}, scratch, onnxruntime.TensorRTProvider, servingLimit)

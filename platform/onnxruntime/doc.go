@@ -31,6 +31,11 @@
 //
 // # Hardware
 //
+// The CUDA provider is used in both ways that there are: built into the core
+// (GPU builds from 1.17 on), and as a provider library that is registered, which
+// also serves the CPU build of the core (from 1.22 on). TensorRT is only there
+// built in. Inventory lists what the providers need of the system.
+//
 // Linux on x86-64 and arm64. Version 1.17 or newer of the library: the function
 // table only grows, so indices into it hold for every later version.
 package onnxruntime

@@ -104,7 +104,30 @@ func (s system) follow(list []Component, seen map[string]bool, name, by string, 
 			break
 		}
 	}
+	if strings.HasPrefix(name, "libnvinfer.so") {
+		list = append(list, s.builder(c, near))
+	}
 	return append(list, c)
+}
+
+// builderResource is the beginning of the names of the files that TensorRT
+// builds engines with, one for all GPUs or one for each kind.
+const builderResource = "libnvinfer_builder_resource"
+
+// builder finds TensorRT's builder. TensorRT opens it by its name, so only
+// where the dynamic linker searches it is of use.
+func (s system) builder(infer Component, near []string) Component {
+	c := Component{Name: builderResource, NeededBy: infer.Name}
+	for i, dir := range slices.Concat(s.loader, near, s.extra) {
+		found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), builderResource+"*.so*")) // the pattern is well formed
+		for _, path := range found {
+			if real, ok := s.real(path); ok {
+				c.Path, c.Version, c.ByLoader = path, fileVersion(real), i < len(s.loader)
+				return c
+			}
+		}
+	}
+	return c
 }
 
 // basic says that every system with a C++ library has it.
@@ -205,15 +228,18 @@ func realFile(path string) (string, bool) {
 	return real, err == nil && info.Mode().IsRegular()
 }
 
-// Preload loads the libraries of the inventory that the dynamic linker would
-// not find by itself, so that a provider which needs them finds them loaded.
-// What cannot be loaded is left for the provider to complain about.
-func Preload(components []Component) {
+// Preload loads the libraries that a provider needs and the dynamic linker
+// would not find by itself, so that the provider finds them loaded. What cannot
+// be loaded is left for the provider to complain about.
+func (l *Library) Preload(provider string) {
 	runtime.LockOSThread() // dlerror answers for the calling thread only
 	defer runtime.UnlockOSThread()
-	for _, c := range components {
-		if c.Missing() || c.ByLoader || checkFile(c.Path) != nil {
-			continue
+	for _, c := range Inventory(l.path) {
+		if provider == CUDAProvider && c.Name == cudaLibrary {
+			return // what TensorRT needs comes behind
+		}
+		if c.Missing() || c.ByLoader || c.Name == builderResource || checkFile(c.Path) != nil {
+			continue // the builder is 1.4 GB, and loading it here would not help TensorRT find it
 		}
 		// Never closed: the provider stays loaded for the life of the process.
 		_, _ = purego.Dlopen(c.Path, purego.RTLD_LAZY|purego.RTLD_GLOBAL)

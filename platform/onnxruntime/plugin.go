@@ -36,9 +36,10 @@ func (l *Library) appendPlugin(options uintptr, p Provider) error {
 	if err != nil {
 		return fmt.Errorf("use %s of %s: %w", p.Name, path, err)
 	}
-	list, n := p.pairs(true), 0
+	list := p.pairs(true)
+	n := len(list.keys)
 	var keys, values **byte
-	if n = len(list.keys); n > 0 {
+	if n > 0 {
 		keys, values = &list.keys[0], &list.values[0]
 	}
 	return l.call(fnAppendExecutionProviderV2, options, l.env, uintptr(unsafe.Pointer(&device)), 1,

@@ -46,9 +46,9 @@ func (l *Library) appendProvider(options uintptr, p Provider) error {
 	}
 	switch {
 	case p.Library == "" && slices.Contains(builtIn, p.Name) && p.Name == CUDAProvider:
-		return l.appendBuiltIn(options, p, cudaCalls)
+		return l.appendBuiltIn(options, p, cudaCalls())
 	case p.Library == "" && slices.Contains(builtIn, p.Name) && p.Name == TensorRTProvider:
-		return l.appendBuiltIn(options, p, tensorRTCalls)
+		return l.appendBuiltIn(options, p, tensorRTCalls())
 	case p.Name == CUDAProvider:
 		return l.appendPlugin(options, p)
 	}
@@ -58,16 +58,19 @@ func (l *Library) appendProvider(options uintptr, p Provider) error {
 // providerCalls are the functions for the options of a built-in provider.
 type providerCalls struct{ create, update, updateValue, release, add function }
 
-var (
-	cudaCalls = providerCalls{
+func cudaCalls() providerCalls {
+	return providerCalls{
 		fnCreateCUDAProviderOptions, fnUpdateCUDAProviderOptions, fnUpdateCUDAProviderOptionsWithValue,
 		fnReleaseCUDAProviderOptions, fnAppendCUDA,
 	}
-	tensorRTCalls = providerCalls{
+}
+
+func tensorRTCalls() providerCalls {
+	return providerCalls{
 		fnCreateTensorRTProviderOptions, fnUpdateTensorRTProviderOptions, fnUpdateTensorRTProviderOptionsWithValue,
 		fnReleaseTensorRTProviderOptions, fnAppendTensorRT,
 	}
-)
+}
 
 // appendBuiltIn is the way of GPU builds from 1.17 on. All options go in one
 // call, because every call sets those that it does not name back to their
