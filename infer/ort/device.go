@@ -109,7 +109,10 @@ func (e *DeviceEngine) open(ctx context.Context) error {
 	}
 	e.model = best.model
 	last := len(e.buckets) - 1
-	if err = e.warm(ctx, best, &e.io, stepLimit); err == nil {
+	if err = e.separate(ctx, best, &e.io, stepLimit); err == nil {
+		err = e.warm(ctx, best, &e.io, stepLimit)
+	}
+	if err == nil {
 		err = e.time(ctx, best, &e.io, last, stepLimit)
 	}
 	if err != nil {

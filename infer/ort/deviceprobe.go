@@ -69,6 +69,13 @@ func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, k int) (*l
 	}
 	providers := []onnxruntime.Provider{{Name: onnxruntime.CUDAProvider, Device: e.dev.GPU().Index, Stream: uintptr(e.stream), Options: options}}
 	l := &lane{provider: providerCUDA, graph: e.opts.CUDAGraph}
+	l.more = func() (*onnxruntime.Session, error) {
+		m, err := loadModelFor(e.library, e.opts.Model, precision, onnxruntime.SessionOptions{Providers: providers})
+		if err != nil {
+			return nil, err
+		}
+		return m.session, nil
+	}
 	err := e.profiled(ctx, l, func(opts onnxruntime.SessionOptions) (err error) {
 		opts.Providers = providers
 		if l.model, err = loadModelFor(e.library, e.opts.Model, precision, opts); err == nil {
@@ -86,6 +93,31 @@ func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, k int) (*l
 		}
 	}
 	return l, nil
+}
+
+// separate gives every bucket of l a session of its own, where its provider needs
+// that: ONNX Runtime's CUDA provider keeps cuDNN's plan of each convolution for
+// the last shape alone. Batches that change their size between runs make it plan
+// anew each time, 700 ms for the built-in model on an H200 where a run takes 2.
+func (e *DeviceEngine) separate(ctx context.Context, l *lane, d *deviceIO, limit time.Duration) error {
+	if l.more == nil {
+		return nil
+	}
+	for range e.buckets[1:] {
+		err := e.await(context.WithoutCancel(ctx), func() error {
+			s, err := l.more()
+			if err == nil {
+				l.own = append(l.own, s)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return e.dev.DoWithin(ctx, "bind tensors", limit, func(*cuda.Context) error {
+		return l.bind(e.library, e.dev.GPU().Index, d, e.buckets)
+	})
 }
 
 // profiled makes l's session with a profile, runs the picture alone through it

@@ -11,12 +11,17 @@ import (
 	"edgecam/platform/onnxruntime"
 )
 
-// lane is a session of one provider with a binding for every bucket.
+// lane is one provider's sessions with a binding for every bucket.
 type lane struct {
 	provider string
 	model    *model // its ports; for TensorRT those of the model it was built from
 	session  *onnxruntime.Session
-	graph    bool
+	// own are sessions for the buckets from the second on, where the provider
+	// needs one for each; empty: session serves all.
+	own []*onnxruntime.Session
+	// more loads another session of the same; nil: one session serves all buckets.
+	more  func() (*onnxruntime.Session, error)
+	graph bool
 
 	bound []*deviceBound  // by bucket
 	times []time.Duration // of one run, by bucket; 0 = not measured
@@ -60,7 +65,7 @@ func (l *lane) bindBucket(library *onnxruntime.Library, device int, d *deviceIO,
 	if b.options, err = library.NewRunOptions(entries); err != nil {
 		return b, err
 	}
-	if b.binding, err = l.session.NewBinding(); err != nil {
+	if b.binding, err = l.of(k).NewBinding(); err != nil {
 		return b, err
 	}
 	m := l.model
@@ -88,6 +93,14 @@ func (l *lane) bindBucket(library *onnxruntime.Library, device int, d *deviceIO,
 	return b, nil
 }
 
+// of is the session that serves bucket k.
+func (l *lane) of(k int) *onnxruntime.Session {
+	if k == 0 || len(l.own) == 0 {
+		return l.session
+	}
+	return l.own[k-1]
+}
+
 // run queues bucket k.
 func (l *lane) run(k int) error { return l.bound[k].binding.RunWith(l.bound[k].options) }
 
@@ -101,6 +114,10 @@ func (l *lane) unbind() {
 // free unloads the session. The stream must have passed its last run.
 func (l *lane) free() {
 	l.unbind()
+	for _, s := range l.own {
+		s.Close()
+	}
+	l.own = nil
 	l.session.Close()
 }
 

@@ -188,23 +188,26 @@ func (g *GPU) Strategy() (strategy, why string) {
 // Close gives the card back, once no camera and no worker uses it. It may be
 // called twice.
 func (g *GPU) Close() {
+	if g.dev != nil {
+		err := g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages)
+		if err != nil && !errors.Is(err, cuda.ErrDeviceClosed) {
+			g.logger.Warn("close gpu", "err", err)
+			if g.feed != nil {
+				g.feed.Abandon()
+			}
+		}
+	}
+	// The stages queue on the engine's stream: it goes after them.
 	if g.engine != nil {
 		if err := g.engine.Close(); err != nil {
 			g.logger.Warn("close gpu engine", "err", err)
 		}
 	}
-	if g.dev == nil {
-		return
-	}
-	err := g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages)
-	if err != nil && !errors.Is(err, cuda.ErrDeviceClosed) {
-		g.logger.Warn("close gpu", "err", err)
-		if g.feed != nil {
-			g.feed.Abandon()
-		}
-	}
 	if g.decoder != nil {
 		g.decoder.Close()
+	}
+	if g.dev == nil {
+		return
 	}
 	if err := g.dev.Close(); err != nil {
 		g.logger.Warn("close gpu", "err", err)
