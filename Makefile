@@ -34,8 +34,9 @@ demo: build ## two simulated cameras, detected live, at http://127.0.0.1:8080
 	@exec bin/edgecam demo $(ARGS)
 
 .PHONY: build
+# -buildvcs=false: git refuses a checkout of another user, which would end the build.
 build: setup web/dist/index.html $(ORT_LIB) ## bin/edgecam, dashboard included
-	@$(STEP) "build bin/edgecam $(VERSION)" go build -trimpath -ldflags '$(GO_LDFLAGS)' -o bin/edgecam ./cmd/edgecam
+	@$(STEP) "build bin/edgecam $(VERSION)" go build -trimpath -buildvcs=false -ldflags '$(GO_LDFLAGS)' -o bin/edgecam ./cmd/edgecam
 
 # PKG_CONFIG_LIBDIR and not …_PATH: the system's shared FFmpeg must not step in.
 FFMPEG_DIR := $(CURDIR)/.cache/ffmpeg

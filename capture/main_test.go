@@ -3,7 +3,7 @@ package capture_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"edgecam/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.CheckFrames(m) }

@@ -98,6 +98,9 @@ func (ses *session) decode(ctx context.Context) {
 			ses.decoder = item.decoder
 			continue
 		}
+		if ses.decoder == nil {
+			panic("capture: a source gave an access unit before its stream")
+		}
 		if err := ses.decoder.Decode(item.au, ses.emit); err != nil {
 			var unsupported *UnsupportedError
 			if errors.As(err, &unsupported) {

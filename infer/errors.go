@@ -19,6 +19,9 @@ type ModelError struct {
 func (e *ModelError) Error() string { return fmt.Sprintf("load model %s: %v", e.Model, e.Err) }
 func (e *ModelError) Unwrap() error { return e.Err }
 
+// Try is what the operator can do; may be empty.
+func (e *ModelError) Try() string { return e.Hint }
+
 // UnhealthyError says that a run gave a number that cannot be, and where.
 type UnhealthyError struct {
 	Image  int    // of the batch

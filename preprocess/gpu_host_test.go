@@ -1,11 +1,14 @@
 package preprocess
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -16,13 +19,20 @@ import (
 	"edgecam/platform/cuda"
 )
 
+// hostLibraries are the kernels' builds for the processor that are open.
+var hostLibraries sync.Map //nolint:gochecknoglobals // building takes longer than the tests
+
 // hostKernels opens a kernel's build for the processor.
 func hostKernels(t *testing.T, source string) uintptr {
 	t.Helper()
+	if lib, ok := hostLibraries.Load(source); ok {
+		return lib.(uintptr)
+	}
 	lib, err := purego.Dlopen(testkit.HostKernels(t, source), purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		t.Fatal(err)
 	}
+	hostLibraries.Store(source, lib) // it stays mapped when its file goes
 	return lib
 }
 
@@ -79,9 +89,6 @@ func hostSource(f *framepool.Frame) Source {
 // device address like any other.
 func addressOf[T any](s []T) cuda.DevicePtr { return cuda.DevicePtr(reflect.ValueOf(s).Pointer()) }
 
-// hostLetterbox is the entry of the host build.
-type hostLetterbox func(images *gpuImage, tensor *gpuTensor, n, threads int32, shared *byte)
-
 func TestKernelLayouts(t *testing.T) {
 	lib := hostKernels(t, "preprocess/kernels/letterbox.cu")
 	var imageSize, tensorSize func() int32
@@ -108,73 +115,134 @@ func TestKernelLayouts(t *testing.T) {
 	}
 }
 
+// kernelSpec is an input that no format fits: odd padding, all channels apart.
+func kernelSpec() infer.InputSpec {
+	return infer.InputSpec{Width: 150, Height: 96, Mean: [3]float32{100, 110, 120}, Std: [3]float32{50, 60, 70}, Pad: 114}
+}
+
+// TestKernelAgreesWithCPU takes pictures of every format, size and place in
+// memory through a GPU of the stand-in driver.
 func TestKernelAgreesWithCPU(t *testing.T) {
-	lib := hostKernels(t, "preprocess/kernels/letterbox.cu")
-	var letterbox hostLetterbox
-	purego.RegisterLibFunc(&letterbox, lib, "letterbox_host")
+	s := openStandIn(t)
+	s.run(t, "preprocess/kernels/letterbox.cu")
 	sizes := [][2]int{{64, 48}, {61, 37}, {33, 90}, {640, 360}, {1919, 1079}, {1, 1}, {2, 1}, {1, 40}, {3, 200}, {300, 3}, {20, 11}}
-	spec := infer.InputSpec{Width: 150, Height: 96, Mean: [3]float32{100, 110, 120}, Std: [3]float32{50, 60, 70}, Pad: 114}
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, format := range allFormats() {
-		t.Run(format.String(), func(t *testing.T) {
-			for i, size := range sizes {
-				spec := spec
-				spec.Order = infer.ColorOrder(i % 2)
-				spec.Align = infer.Align(i / 2 % 2)
-				f := randomFrame(format, size[0], size[1], framepool.Range(i%2), framepool.Matrix(i%3), r)
-				for k, tile := range []Tile{{128, 8}, {32, 1}, {16, 16}, {1, 1}, {256, 4}} {
-					name := fmt.Sprintf("%dx%d tile %dx%d", size[0], size[1], tile.Width, tile.Height)
-					judge(t, name, f, spec, tile, k%2 == i%2, letterbox)
+	// Small blocks take the stand-in long: they get a share of the pictures.
+	for i, tile := range []Tile{{128, 8}, {32, 2}, {16, 16}, {2, 1}, {256, 4}} {
+		spec := kernelSpec()
+		spec.Order, spec.Align = infer.ColorOrder(i%2), infer.Align(i/2%2)
+		for _, half := range []bool{false, true} {
+			t.Run(fmt.Sprintf("tile %dx%d half=%v", tile.Width, tile.Height, half), func(t *testing.T) {
+				var frames []*framepool.Frame
+				for k, format := range allFormats() {
+					for n, size := range sizes {
+						if i == 0 || (7*n+k+i)%(2+16/(tile.Width*tile.Height)) == 0 {
+							frames = append(frames, randomFrame(format, size[0], size[1], framepool.Range(n%2), framepool.Matrix(n%3), r))
+						}
+					}
 				}
-				f.Release()
-			}
-		})
+				judge(t, s, frames, spec, GPUOptions{Half: half, Tile: tile, Threads: 64 << (i % 3 * min(tile.Width/16, 1)), MaxBatch: 1}, 1)
+				for _, f := range frames {
+					f.Release()
+				}
+			})
+		}
 	}
 }
 
-func judge(t *testing.T, name string, f *framepool.Frame, spec infer.InputSpec, tile Tile, half bool, letterbox hostLetterbox) {
+// A batch mixes formats and sizes; more than 16 are described in memory.
+func TestKernelTakesMixedBatches(t *testing.T) {
+	s := openStandIn(t)
+	s.run(t, "preprocess/kernels/letterbox.cu")
+	r := rand.New(rand.NewPCG(7, 8))
+	var frames []*framepool.Frame
+	for i := range 64 {
+		w, h := 1+r.IntN(400), 1+r.IntN(300)
+		if i%16 == 3 {
+			w, h = 3840, 2160
+		}
+		frames = append(frames, randomFrame(allFormats()[i%10], w, h, framepool.Range(i%2), framepool.Matrix(i%3), r))
+	}
+	for _, batch := range []int{7, 16, 17, 64} {
+		judge(t, s, frames[:batch], kernelSpec(), GPUOptions{MaxBatch: batch}, batch)
+	}
+	for _, f := range frames {
+		f.Release()
+	}
+}
+
+// judge takes frames through a GPU, in batches, and compares with CPU.
+func judge(t *testing.T, s *standIn, frames []*framepool.Frame, spec infer.InputSpec, o GPUOptions, batch int) {
 	t.Helper()
+	cpu := NewCPU(spec)
 	n := 3 * spec.Width * spec.Height
 	want := make([]float32, n)
-	tr, err := NewCPU(spec).Run(f, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := make([]uint32, n) // room for float32; float16 uses half of it
-	for i := range out {
-		out[i] = 0x7fc0_7fc0
-	}
-	img := newGPUImage(hostSource(f), tr, addressOf(out))
-	tile = tile.fit(&img)
-	size := tile.shared(&img)
-	shared := make([]byte, size+64)
-	at := int(-addressOf(shared) & 15)
-	guard := shared[at+size:]
-	for i := range guard {
-		guard[i] = 0xa5
-	}
-	tensor := newGPUTensor(spec, half, tile)
-	letterbox(&img, &tensor, 1, 64, &shared[at])
-	runtime.KeepAlive(f)
-	for i, b := range guard {
-		if b != 0xa5 {
-			t.Fatalf("%s: the windows ran %d bytes over the %d of shared memory", name, i+1, size)
+	s.do(t, func(c *cuda.Context) error {
+		g, err := NewGPU(c, spec, o)
+		if err != nil {
+			return err
 		}
+		stream, err := c.NewStream()
+		if err != nil {
+			return err
+		}
+		out, err := c.HostAlloc(batch * g.imageBytes())
+		if err != nil {
+			return err
+		}
+		transforms := make([]Transform, batch)
+		for hand := range slices.Chunk(frames, batch) {
+			var sources []Source
+			for _, f := range hand {
+				sources = append(sources, hostSource(f))
+			}
+			for i := range out.Bytes {
+				out.Bytes[i] = 0xff // not a number
+			}
+			if err := g.Launch(c, stream, sources, out.Device, transforms); err != nil {
+				return err
+			}
+			for i, f := range hand {
+				tr, err := cpu.Run(f, want)
+				if err != nil {
+					return err
+				}
+				if tr != transforms[i] {
+					t.Errorf("%s: placed at %+v, want %+v", nameOf(f), transforms[i], tr)
+				}
+				if err := compareTensor(spec, o.Half, out.Bytes[i*g.imageBytes():], want); err != nil {
+					return fmt.Errorf("%s: %w", nameOf(f), err)
+				}
+			}
+		}
+		return errors.Join(c.HostFree(out), c.FreeStream(stream), g.Close(c))
+	})
+}
+
+func nameOf(f *framepool.Frame) string {
+	m := f.Meta()
+	return fmt.Sprintf("%s %dx%d", m.Format, m.Width, m.Height)
+}
+
+// compareTensor judges a tensor by the twin's.
+func compareTensor(spec infer.InputSpec, half bool, got []byte, want []float32) error {
+	limit := 0.6 // codes of 255; 1 is what the product promises
+	if half {
+		limit = 1
 	}
 	for i := range want {
-		got := math.Float32frombits(out[i])
+		var v float32
 		if half {
-			got = float16(uint16(out[i/2] >> (16 * (i & 1))))
+			v = float16(binary.NativeEndian.Uint16(got[2*i:]))
+		} else {
+			v = math.Float32frombits(binary.NativeEndian.Uint32(got[4*i:]))
 		}
 		std := float64(spec.Std[i/(spec.Width*spec.Height)])
-		limit := 1.0 // of 255: the agreed tolerance
-		if !half {
-			limit = 0.6
-		}
-		if d := math.Abs(float64(got-want[i])) * std; !(d <= limit) {
-			t.Fatalf("%s half %v: sample %d: got %v, want %v, %.3f codes apart", name, half, i, got, want[i], d)
+		if d := math.Abs(float64(v-want[i])) * std; !(d <= limit) {
+			return fmt.Errorf("sample %d: got %v, want %v, %.3f codes apart", i, v, want[i], d)
 		}
 	}
+	return nil
 }
 
 // float16 decodes an IEEE 754 binary16.

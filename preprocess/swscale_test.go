@@ -16,7 +16,7 @@ func ffmpeg(t *testing.T, stdin io.Reader, args ...string) []byte {
 	t.Helper()
 	path, err := exec.LookPath("ffmpeg")
 	if err != nil {
-		t.Skip("needs ffmpeg, whose libswscale is the judge here")
+		t.Fatal("needs ffmpeg, whose libswscale is the judge here: apt-get install ffmpeg")
 	}
 	cmd := exec.CommandContext(t.Context(), path, append([]string{"-nostdin", "-v", "error"}, args...)...)
 	var complaints bytes.Buffer

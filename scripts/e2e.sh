@@ -37,15 +37,15 @@ version: 1
 server: {listen: "127.0.0.1:$web"}
 cameras:
   gate: {name: Front gate, url: "rtsp://127.0.0.1:$rtsp/cam1"}
-  yard: {name: Yard, url: "rtsp://127.0.0.1:$rtsp/cam2"}
-  attic: {name: Attic, url: "rtsp://127.0.0.1:$closed/stream"}
+  hall: {name: Hall, url: "rtsp://127.0.0.1:$rtsp/cam2"}
+  shed: {name: Shed, url: "rtsp://127.0.0.1:$closed/stream"}
 YAML
 bin/edgecam check "$work/edgecam.yaml"
 bin/edgecam sim --listen "127.0.0.1:$rtsp" --cameras 2 >"$work/sim.log" 2>&1 &
 sim=$!
 
 # The program's log is shown only where something failed.
-if ! node web/ui/e2e/demo.mjs --url "http://127.0.0.1:$web" --stopped attic ${SHOTS:+--shots "$SHOTS"} \
+if ! node web/ui/e2e/demo.mjs --url "http://127.0.0.1:$web" --stopped shed ${SHOTS:+--shots "$SHOTS"} \
   --start "bin/edgecam run --config $work/edgecam.yaml >$work/run.log 2>&1"; then
   echo "    last lines of edgecam run:"
   tail -n 30 "$work/run.log" | sed 's/^/      /'

@@ -35,8 +35,8 @@
 //
 // Every request passes guard before it reaches the router: Host (a listener
 // without login is only served under its own names, against DNS rebinding),
-// origin (no other site may load or post anything), login. Only the paths in
-// publicPaths go without login; what is not named there is closed, known to
+// origin (no other site may load or post anything), login. Only the paths that
+// publicPath names go without login; what is not named there is closed, known to
 // the router or not. Options without Auth are refused for any address that is
 // not loopback.
 package web

@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// publicPaths may be asked for without login, exactly as written here. What is
+// publicPath names what may be asked for without login, exactly as written. What is
 // not here is closed: routes that come later, unknown paths, every other
 // spelling.
 func publicPath(u *url.URL) bool {

@@ -217,6 +217,11 @@ func TestNewRefuses(t *testing.T) {
 			"listen on [::]:0: other machines reach this address and no login is configured; set server.auth (user, and password_hash from `edgecam hash-password`), or listen on 127.0.0.1",
 		},
 		{
+			"network address without login",
+			web.Options{Listen: "192.0.2.1:8080", Backend: newBackend()},
+			"listen on 192.0.2.1:8080: other machines reach this address and no login is configured; set server.auth (user, and password_hash from `edgecam hash-password`), or listen on 127.0.0.1",
+		},
+		{
 			"address of another machine",
 			web.Options{Listen: "192.0.2.1:0", Backend: newBackend(), Auth: auth(t)},
 			"listen on 192.0.2.1:0: cannot assign requested address; this machine does not have the address: set server.listen to one of its own",

@@ -94,7 +94,7 @@ type stream struct {
 func (s *Server) openStream(c echo.Context, kind *viewers) (context.Context, *stream, error) {
 	if !kind.enter() {
 		return nil, nil, fail(http.StatusServiceUnavailable, "too_many_viewers",
-			"%d viewers are connected and more are not served; close one, or raise the limit", kind.most)
+			"%d viewers are connected and more are not served; close one", kind.most)
 	}
 	w := c.Response().Writer
 	ctx, cancel := context.WithCancel(c.Request().Context())

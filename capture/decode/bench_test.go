@@ -57,17 +57,6 @@ func BenchmarkBuiltinClip(b *testing.B) {
 	b.ReportMetric(float64(l.got)/b.Elapsed().Seconds(), "frames/s")
 }
 
-func TestAllocationsPerFrame(t *testing.T) {
-	l := newLoop(t)
-	for range 50 {
-		l.step(t)
-	}
-	// The frame's handle and the record behind it.
-	if n := testing.AllocsPerRun(100, func() { l.step(t) }); n > 4 {
-		t.Errorf("%v allocations a frame, want at most 4", n)
-	}
-}
-
 // TestManyDecoders runs decoders side by side whose frames are released by
 // other goroutines.
 func TestManyDecoders(t *testing.T) {

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtph264"
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtph265"
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtpmjpeg"
 	"github.com/pion/rtp"
+
+	"edgecam/capture"
 )
 
 // errIncomplete says that a packet completed nothing yet.
@@ -61,9 +61,10 @@ func newDepacketizer(t *track) (depacketizer, error) {
 // good when one marker gets lost. The assembler groups instead.
 func perPacket(decode func(*rtp.Packet) ([][]byte, error), more error) depacketizer {
 	return func(pkt *rtp.Packet) ([][]byte, error) {
-		marked := *pkt
-		marked.Marker = true
-		nalus, err := decode(&marked)
+		marker := pkt.Marker
+		pkt.Marker = true
+		nalus, err := decode(pkt)
+		pkt.Marker = marker
 		if errors.Is(err, more) {
 			return nil, errIncomplete
 		}

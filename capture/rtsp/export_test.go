@@ -3,9 +3,9 @@ package rtsp
 import (
 	"net/url"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
+
+	"edgecam/capture"
 )
 
 // Password shows tests what would be sent.
@@ -66,3 +66,6 @@ func (t *Timeline) At(rtpTime uint32) (nanoseconds int64) { return int64(t.at(rt
 
 // ReadNAL is the classification of one unit.
 func ReadNAL(codec capture.Codec, nalu []byte) (random bool) { return readNAL(codec, nalu).random }
+
+// First is what the next session would begin with.
+func (m *TransportMemory) First() Transport { return m.order(Auto)[0] }

@@ -57,6 +57,7 @@ func mustNotLeak(t *testing.T, text string) {
 }
 
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name      string
 		sim       sim.Options
@@ -167,6 +168,7 @@ func TestFailures(t *testing.T) {
 // A wrong password costs two requests with a login question at most: cameras
 // lock accounts that see more.
 func TestWrongPasswordIsTriedOnce(t *testing.T) {
+	t.Parallel()
 	requests := 0
 	addr := startScript(t, func(c *scriptConn) {
 		for {
@@ -195,6 +197,7 @@ func TestWrongPasswordIsTriedOnce(t *testing.T) {
 }
 
 func TestNameThatDoesNotResolve(t *testing.T) {
+	t.Parallel()
 	// RFC 6761 keeps .invalid from ever resolving.
 	_, err := attempt(t, rtsp.Options{URL: "rtsp://camera.invalid/x", Username: "admin", Password: secret}, 1)
 	var unreachable *capture.UnreachableError
@@ -209,6 +212,7 @@ func TestNameThatDoesNotResolve(t *testing.T) {
 
 // Whatever the session waits for, it ends soon after its context.
 func TestRunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		fault string
@@ -250,6 +254,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 
 // The session must be torn down on every way out, or the camera keeps it.
 func TestTeardownOnEveryWayOut(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		sink capture.Sink

@@ -2,7 +2,6 @@ package rtsp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -83,15 +82,5 @@ func (s *Source) Run(ctx context.Context, sink capture.Sink) error {
 		}
 		s.o.Logger.Debug("rtsp transport not taken", "transport", string(transport), "err", err)
 	}
-	return bestFailure(err)
-}
-
-// bestFailure is what is left when no transport works: a camera that sends
-// nothing over any.
-func bestFailure(err error) error {
-	var failure capture.Failure
-	if errors.As(err, &failure) {
-		return failure
-	}
-	return err
+	return err // no transport worked: the last one tells
 }

@@ -57,6 +57,9 @@ func (r *recorder) AccessUnit(au *capture.AccessUnit) {
 	if len(r.infos) == 0 {
 		panic("an access unit came before the stream")
 	}
+	if r.want > 0 && len(r.units) == r.want {
+		return // the session is ending, and on a busy machine that takes a while
+	}
 	if r.units = append(r.units, au); len(r.units) == r.want {
 		r.end()
 	}
@@ -95,6 +98,7 @@ func attempt(t *testing.T, o rtsp.Options, n int) (*recorder, error) {
 }
 
 func TestSourcePlays(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP, rtsp.Auto} {
 		t.Run(string(transport), func(t *testing.T) {
 			s := startSim(t, sim.Options{})

@@ -3,24 +3,20 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"edgecam/framepool"
-	"edgecam/infer"
-	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/metrics"
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sdnotify"
 	"edgecam/platform/avcodec"
-	"edgecam/platform/onnxruntime"
+	"edgecam/platform/cuda"
 	"edgecam/web"
 )
 
@@ -29,8 +25,8 @@ type appliance struct {
 	cfg      *config.Config
 	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
-	engine   infer.Engine // nil without a usable runtime
 	codecs   *avcodec.Library
+	infer    *inference
 	pipeline *pipeline.Pipeline
 	server   *web.Server
 	closing  sync.Once
@@ -39,38 +35,40 @@ type appliance struct {
 // newAppliance builds from the ground up: platform, memory, codecs, model,
 // pipeline, web. The listener is open when it returns, so a port in use ends
 // the start before any camera is called.
-func newAppliance(cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
+func newAppliance(ctx context.Context, cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
 	a := &appliance{cfg: cfg, bad: bad, logger: logger}
-	if err := a.build(); err != nil {
+	if err := a.build(ctx); err != nil {
 		a.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *appliance) build() (err error) {
-	box := detect()
-	if a.cfg.GPU.Mode == "require" {
-		return errors.New("gpu.mode is require, and this version has no GPU engine yet: use auto or off")
-	}
+func (a *appliance) build(ctx context.Context) (err error) {
+	driver := cuda.New(cuda.Options{})
+	box := detect(driver)
 	limit, why := memoryLimit(a.cfg)
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
 	if a.codecs, err = avcodec.Open(); err != nil {
 		return err
 	}
-	problem, err := a.loadEngine()
+	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, a.logger); err != nil {
+		return err
+	}
+	o := pipeline.Options{
+		Config: a.cfg, Bad: a.bad, GPU: a.infer.gpu, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
+		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,
+	}
+	if cpu := a.infer.cpu; cpu != nil {
+		o.Engine = cpu
+		o.ZeroStreak = func() uint64 { return cpu.Stats().ZeroStreak }
+	}
+	a.pipeline, err = pipeline.New(o)
 	if err != nil {
 		return err
 	}
-	a.pipeline, err = pipeline.New(pipeline.Options{
-		Config: a.cfg, Bad: a.bad, Engine: a.engine, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
-		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
-	})
-	if err != nil {
-		return err
-	}
-	registry, err := metrics.New(metrics.Options{Snapshot: a.pipeline.Metrics, Version: version, Logger: a.logger})
+	registry, err := metrics.New(metrics.Options{Snapshot: a.snapshot, Version: version, Logger: a.logger})
 	if err != nil {
 		return err
 	}
@@ -81,77 +79,58 @@ func (a *appliance) build() (err error) {
 	return err
 }
 
-// loadEngine opens the runtime and the model. A runtime that is not there
-// leaves the cameras and the dashboard running, with the reason shown; a model
-// that the config names and that cannot be used is the config's problem and
-// ends the start.
-func (a *appliance) loadEngine() (problem string, err error) {
-	engine, err := ort.New(ort.Options{
-		Library: a.cfg.Inference.Library, Model: a.cfg.Inference.Model, Precision: a.cfg.Inference.Precision,
-		MaxBatch: a.cfg.Inference.MaxBatch, NMSIoU: float32(a.cfg.Inference.NMSIoU),
-	})
-	var missing *onnxruntime.UnavailableError
-	if errors.As(err, &missing) && a.cfg.Inference.Library == "" {
-		a.logger.Warn("inference is off: pictures only", "err", err, "try", missing.Hint)
-		return fmt.Sprintf("%v. %s", err, missing.Hint), nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("load model %s: %w", a.cfg.Inference.Model, err)
-	}
-	a.engine = engine
-	info := engine.Info()
-	a.logger.Info("model ready", "model", info.Model, "precision", info.Precision, "provider", info.Provider,
-		"runtime", info.Version, "ms_per_image", info.ProbeMS)
-	return "", nil
+// snapshot is what /metrics shows. It is called once the listener is open.
+func (a *appliance) snapshot() metrics.Snapshot {
+	s := a.pipeline.Metrics()
+	pictures, detections := a.server.Viewers()
+	s.Viewers = map[string]int{"pictures": pictures, "detections": detections}
+	return s
 }
 
 // URL is where the dashboard is.
 func (a *appliance) URL() string { return "http://" + a.server.Addr().String() }
 
-// Run runs until ctx ends; file is read again at SIGHUP ("" = never).
-func (a *appliance) Run(ctx context.Context, file string) error {
+// Run runs until ctx ends; hangups, if not nil, has file read again.
+func (a *appliance) Run(ctx context.Context, file string, hangups <-chan os.Signal) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.pipeline.Run(ctx) })
 	g.Go(func() error { return a.server.Run(ctx) })
 	g.Go(func() error {
 		return sdnotify.Run(ctx, sdnotify.Options{Alive: a.pipeline.Alive, Status: a.pipeline.Summary, Logger: a.logger})
 	})
-	if file != "" {
-		g.Go(func() error { a.reloadOnHangup(ctx, file); return nil })
+	if hangups != nil {
+		g.Go(func() error { a.reloadOnHangup(ctx, file, hangups); return nil })
+	}
+	if a.infer.gpu != nil {
+		g.Go(func() error { return a.watchGPU(ctx) })
 	}
 	return g.Wait()
 }
 
-func (a *appliance) reloadOnHangup(ctx context.Context, file string) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			a.reload(file)
-		}
-	}
-}
+// lostGrace is how long the dashboard goes on saying that the card is lost before
+// the process ends for systemd to start it anew: time for a look and a scrape.
+const lostGrace = 10 * time.Second
 
-func (a *appliance) reload(file string) {
-	sdnotify.Reloading(a.logger)
-	defer sdnotify.Ready(a.logger)
-	cfg, err := loadConfig(file)
-	if err != nil {
-		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
-		return
+// watchGPU ends the process when the card is lost and systemd will start it
+// again: a context that CUDA has given up cannot be had back in the process that
+// hung in it. Without systemd the pictures go on and /readyz says why.
+func (a *appliance) watchGPU(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.infer.gpu.Lost():
 	}
-	changes, err := a.pipeline.Reload(cfg)
-	if err != nil {
-		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
-		return
+	a.logger.Error("gpu lost: nothing is detected any more", "restart", os.Getenv("NOTIFY_SOCKET") != "")
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return nil
 	}
-	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed)
-	if keys := restartKeys(changes); len(keys) > 0 {
-		a.logger.Warn("these settings changed and take a restart", "keys", keys)
+	grace := time.NewTimer(lostGrace)
+	defer grace.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-grace.C:
+		return errors.New("the gpu does not answer: ending, for a restart")
 	}
 }
 
@@ -161,27 +140,10 @@ func (a *appliance) Close() {
 		if a.server != nil {
 			_ = a.server.Close() // Run has closed it already where it ran
 		}
-		if a.engine != nil {
-			if err := a.engine.Close(); err != nil {
-				a.logger.Warn("close model", "err", err)
-			}
+		if a.infer != nil {
+			a.infer.close(a.logger)
 		}
 	})
-}
-
-// restartKeys names the changed sections that a reload leaves as they were.
-func restartKeys(c config.Changes) (keys []string) {
-	for _, s := range []struct {
-		changed bool
-		key     string
-	}{
-		{c.Server, "server"}, {c.GPU, "gpu"}, {c.Inference, "inference"}, {c.Memory, "memory"}, {c.Log, "log"}, {c.StateDir, "state_dir"},
-	} {
-		if s.changed {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
 }
 
 func webAuth(cfg *config.Config) *web.Auth {

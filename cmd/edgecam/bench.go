@@ -16,6 +16,7 @@ import (
 	"edgecam/internal/pipeline/bench"
 	"edgecam/internal/sim"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
 )
 
 func newBench() *cobra.Command {
@@ -25,7 +26,7 @@ func newBench() *cobra.Command {
 		Args:  exactArgs(0, "a sub-command"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchPipeline())
+	cmd.AddCommand(newBenchMemory(), newBenchPipeline())
 	return cmd
 }
 
@@ -74,7 +75,8 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 	byDefault := config.Default()
 	engine, err := ort.New(ort.Options{
 		Library: f.library, Model: f.model, Precision: f.precision, Concurrency: 1,
-		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU)})
+		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("load model %s: %w", f.model, err)
 	}
@@ -97,7 +99,7 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 	if err != nil {
 		return nil, err
 	}
-	box := detect()
+	box := detect(cuda.New(cuda.Options{}))
 	r.Machine = fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
 	if f.clip != "" {
 		r.Clip = filepath.Base(f.clip) + ", " + r.Clip

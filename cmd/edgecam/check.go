@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"edgecam/capture/rtsp"
+	"edgecam/infer/builtin"
 	"edgecam/internal/config"
 )
 
@@ -30,11 +31,21 @@ func newCheck() *cobra.Command {
 
 // loadConfig reads a file with the checks that need the capture package.
 func loadConfig(path string) (*config.Config, error) {
-	return config.Load(path, configOptions())
+	cfg, err := config.Load(path, configOptions())
+	if err != nil {
+		err = &configError{err}
+	}
+	return cfg, err
 }
 
+// configError is any reason why a configuration cannot be used as it is.
+type configError struct{ err error }
+
+func (e *configError) Error() string { return e.err.Error() }
+func (e *configError) Unwrap() error { return e.err }
+
 func configOptions() config.Options {
-	return config.Options{Env: os.Environ(), CheckURL: checkURL}
+	return config.Options{Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check}
 }
 
 func checkURL(raw, username, password string) error {

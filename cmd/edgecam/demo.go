@@ -12,6 +12,7 @@ import (
 
 	"edgecam/internal/config"
 	"edgecam/internal/sim"
+	"edgecam/web"
 )
 
 // statusEvery is how often demo prints a line.
@@ -49,7 +50,7 @@ func demo(ctx context.Context, listen string, cameras int, out, errs io.Writer) 
 		return err
 	}
 	cfg := demoConfig(s, listen, cameras)
-	a, err := newAppliance(cfg, nil, logger)
+	a, err := newAppliance(ctx, cfg, nil, logger)
 	if err != nil {
 		s.Close()
 		return err
@@ -59,7 +60,7 @@ func demo(ctx context.Context, listen string, cameras int, out, errs io.Writer) 
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Run(ctx) })
-	g.Go(func() error { return a.Run(ctx, "") })
+	g.Go(func() error { return a.Run(ctx, "", nil) })
 	g.Go(func() error { printStatus(ctx, out, a); return nil })
 	return g.Wait()
 }
@@ -89,9 +90,17 @@ func printStatus(ctx context.Context, out io.Writer, a *appliance) {
 		case <-tick.C:
 			var parts []string
 			for _, c := range a.pipeline.Cameras() {
-				parts = append(parts, fmt.Sprintf("%s %s %.1f fps analysed, age p95 %.0f ms", c.ID, c.State, c.InferredFPS, c.AgeMS.P95))
+				parts = append(parts, statusOf(c))
 			}
 			fmt.Fprintf(out, "  %s  %s\n", time.Now().Format("15:04:05"), strings.Join(parts, " | "))
 		}
 	}
+}
+
+func statusOf(c web.Camera) string {
+	line := fmt.Sprintf("%s %s", c.ID, c.State)
+	if c.AgeMS == nil {
+		return line + ", nothing analysed"
+	}
+	return line + fmt.Sprintf(" %.1f fps analysed, age p95 %.0f ms", c.InferredFPS, c.AgeMS.P95)
 }

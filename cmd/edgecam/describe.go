@@ -11,15 +11,21 @@ import (
 
 // describe is what the API says of the machine: all that does not change while
 // the appliance runs.
-func describe(box platform.Platform, cfg *config.Config, limitWhy string) web.System {
+func describe(box platform.Platform, cfg *config.Config, in *inference, limitWhy string) web.System {
 	s := web.System{
 		Version: version,
 		Platform: web.Platform{
 			Kind: string(box.Kind), Why: box.Why, CPU: box.CPU.Model, Cores: box.CPU.Cores,
 			OS: runtime.GOOS, Arch: runtime.GOARCH, Driver: box.Driver, CUDA: box.CUDA, Notes: []string{},
 		},
-		// Frames are read by the processor: the GPU engine is not in use.
 		Memory: web.Memory{Strategy: "heap", LimitWhy: limitWhy, Notes: []string{}},
+	}
+	if in.gpu != nil {
+		strategy, why := in.gpu.Strategy()
+		s.Memory.Strategy, s.Memory.Notes = strategy, []string{why}
+	}
+	if in.note != "" {
+		s.Platform.Notes = append(s.Platform.Notes, in.note)
 	}
 	if gpu, err := box.Select(cfg.GPU.Device); err == nil {
 		s.Platform.GPU = gpu.Name

@@ -55,8 +55,8 @@ func newDoctor() *cobra.Command {
 }
 
 // detect looks at the machine, with its GPU driver where it has one.
-func detect() platform.Platform {
-	return platform.Detect(platform.Options{Driver: cuda.New(cuda.Options{})})
+func detect(driver *cuda.Driver) platform.Platform {
+	return platform.Detect(platform.Options{Driver: driver})
 }
 
 func examine(cfg *config.Config) doctor.Report {
@@ -65,7 +65,7 @@ func examine(cfg *config.Config) doctor.Report {
 	p.FFmpeg = probeFFmpeg()
 	p.Runtime, p.Model = probeModel(cfg.Inference)
 	p.Listen = probeListen(cfg.Server.Listen)
-	return doctor.Examine(detect(), p)
+	return doctor.Examine(detect(cuda.New(cuda.Options{})), p)
 }
 
 func probeFFmpeg() doctor.FFmpeg {

@@ -7,9 +7,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/alexedwards/argon2id"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"edgecam/web"
 )
 
 // minPassword is the shortest password taken for a dashboard that others reach.
@@ -29,12 +30,12 @@ func newHashPassword() *cobra.Command {
 			if len(password) < minPassword {
 				return fmt.Errorf("read password: it has %d characters, at least %d are needed", len(password), minPassword)
 			}
-			hash, err := argon2id.CreateHash(password, argon2id.DefaultParams)
+			hash, err := web.HashPassword(password)
 			if err != nil {
-				return fmt.Errorf("hash password: %w", err)
+				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), hash)
-			return nil
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), hash)
+			return err
 		},
 	}
 }

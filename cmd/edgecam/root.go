@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"edgecam/internal/config"
+	"edgecam/infer"
+	"edgecam/platform/onnxruntime"
 )
 
 // The exit codes of the contract.
@@ -24,9 +25,6 @@ type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
-
-// hinter is an error that knows what the user can do.
-type hinter interface{ Try() string }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -56,12 +54,11 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "edgecam: %v\n", err)
-	var hint hinter
-	if errors.As(err, &hint) && hint.Try() != "" {
-		fmt.Fprintf(stderr, "Try: %s\n", hint.Try())
+	if try := hintOf(err); try != "" {
+		fmt.Fprintf(stderr, "Try: %s\n", try)
 	}
 	var usage *usageError
-	var bad config.Errors
+	var bad *configError
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
@@ -70,6 +67,19 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	default:
 		return exitFailed
 	}
+}
+
+// hintOf is what the error says that the user can do.
+func hintOf(err error) string {
+	var library *onnxruntime.UnavailableError
+	var model *infer.ModelError
+	switch {
+	case errors.As(err, &library):
+		return library.Hint
+	case errors.As(err, &model):
+		return model.Hint
+	}
+	return ""
 }
 
 // exactArgs is cobra.ExactArgs with an error that counts as usage.

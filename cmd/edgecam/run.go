@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,18 +26,22 @@ func newRun() *cobra.Command {
 			if file == "" {
 				return &usageError{errors.New("run needs --config FILE; see `edgecam run --help`")}
 			}
+			// From here on, for the default is to end the program.
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP)
+			defer signal.Stop(hangups)
 			cfg, err := loadConfig(file)
 			if cfg == nil {
 				return err
 			}
 			logger := newLogger(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
-			a, err := newAppliance(cfg, badCameras(err, logger), logger)
+			a, err := newAppliance(cmd.Context(), cfg, badCameras(err, logger), logger)
 			if err != nil {
 				return err
 			}
 			defer a.Close()
 			logger.Info("dashboard", "url", a.URL(), "cameras", len(cfg.Cameras))
-			return a.Run(cmd.Context(), file)
+			return a.Run(cmd.Context(), file, hangups)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration file (YAML)")

@@ -1,11 +1,13 @@
 // Package builtin holds the model that ships inside the binary: NanoDet-g at
-// 416×416, 80 COCO classes, as float32 and with int8 weights and activations
-// (see THIRD_PARTY_NOTICES.md for its origin and licence).
+// 416×416, 80 COCO classes, as float32, as a float16 network whose inputs and
+// outputs are float32, and with int8 weights and activations (see
+// THIRD_PARTY_NOTICES.md for its origin and licence).
 package builtin
 
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"edgecam/infer"
@@ -20,6 +22,9 @@ const NanoDetG = Prefix + "nanodet-g"
 //go:embed nanodet-g-416.onnx
 var nanodetFP32 []byte
 
+//go:embed nanodet-g-416-fp16.onnx
+var nanodetFP16 []byte
+
 //go:embed nanodet-g-416-int8.onnx
 var nanodetINT8 []byte
 
@@ -29,7 +34,8 @@ var referenceFP32 []byte
 //go:embed nanodet-g-416-int8.reference.json
 var referenceINT8 []byte
 
-// Model gives the ONNX file of a built-in model in a precision (fp32 or int8).
+// Model gives the ONNX file of a built-in model in a precision (fp32, fp16
+// or int8).
 // The bytes are read-only. Errors are *infer.ModelError.
 func Model(name, precision string) ([]byte, error) {
 	if name != NanoDetG {
@@ -38,10 +44,26 @@ func Model(name, precision string) ([]byte, error) {
 	switch precision {
 	case "fp32":
 		return nanodetFP32, nil
+	case "fp16":
+		return nanodetFP16, nil
 	case "int8":
 		return nanodetINT8, nil
 	}
-	return nil, &infer.ModelError{Model: name, Err: fmt.Errorf("there is no %s version of it", precision), Hint: "use precision auto, fp32 or int8"}
+	return nil, &infer.ModelError{Model: name, Err: fmt.Errorf("there is no %s version of it", precision), Hint: "use precision auto, fp32, fp16 or int8"}
+}
+
+// Check says why there is no built-in model of that name in a precision (auto,
+// fp32 or int8), and what there is.
+func Check(name, precision string) error {
+	if precision == "auto" {
+		precision = "fp32"
+	}
+	_, err := Model(name, precision)
+	var me *infer.ModelError
+	if errors.As(err, &me) {
+		return fmt.Errorf("%w: %s", me.Err, me.Hint)
+	}
+	return err
 }
 
 // Reference is what the model finds in pictures of the clip that ships with

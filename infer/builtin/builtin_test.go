@@ -9,7 +9,7 @@ import (
 )
 
 func TestModel(t *testing.T) {
-	sizes := map[string]int{"fp32": 7702808, "int8": 4011193}
+	sizes := map[string]int{"fp32": 7702808, "fp16": 7697914, "int8": 4011193}
 	for precision, size := range sizes {
 		if m, err := builtin.Model(builtin.NanoDetG, precision); err != nil || len(m) != size {
 			t.Errorf("%s: %d bytes, %v; want %d", precision, len(m), err, size)
@@ -17,7 +17,7 @@ func TestModel(t *testing.T) {
 	}
 	tests := []struct{ name, precision, want string }{
 		{"builtin:yolo", "fp32", "load model builtin:yolo: there is no such built-in model"},
-		{"builtin:nanodet-g", "fp16", "load model builtin:nanodet-g: there is no fp16 version of it"},
+		{"builtin:nanodet-g", "fp8", "load model builtin:nanodet-g: there is no fp8 version of it"},
 	}
 	for _, tt := range tests {
 		_, err := builtin.Model(tt.name, tt.precision)

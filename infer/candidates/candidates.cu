@@ -192,12 +192,16 @@ template <int HALF> static void run_host(const Filter *f, int n, int nblocks, in
     }
 }
 
-// The blocks and threads run in falling order, which a card is free to choose.
-extern "C" void candidates_host(const Filter *f, int half, int n, int nblocks, int nthreads) {
-  if (half)
-    run_host<1>(f, n, nblocks, nthreads);
+// launch_host does what the driver does with cuLaunchKernel's arguments; shape
+// is grid and block. Blocks and threads run in falling order, which a card is
+// free to choose.
+extern "C" int launch_host(const char *kernel, const unsigned *shape, unsigned, void **params) {
+  const Filter *f = (const Filter *)params[0];
+  if (!strcmp(kernel, "candidates_half"))
+    run_host<1>(f, shape[1], shape[0], shape[3]);
   else
-    run_host<0>(f, n, nblocks, nthreads);
+    run_host<0>(f, shape[1], shape[0], shape[3]);
+  return 0;
 }
 
 extern "C" int filter_size() { return sizeof(Filter); }

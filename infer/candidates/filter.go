@@ -120,7 +120,7 @@ func (f *Filter) resultBytes() int { return f.o.MaxBatch * (headBytes + f.o.Capa
 // infer.Slot.Run, for each image. s must have passed the launch before, and Read
 // must have been called for what is wanted of it.
 func (f *Filter) Launch(c *cuda.Context, s cuda.Stream, n int, boxes, scores cuda.DevicePtr, threshold func(image, class int) float32) error {
-	if err := f.prepare(n, boxes, scores, f.thresholds.Bytes, threshold); err != nil {
+	if err := f.prepare(n, boxes, scores, threshold); err != nil {
 		return err
 	}
 	cuda.Set(f.args, 0, f.filter)
@@ -128,7 +128,7 @@ func (f *Filter) Launch(c *cuda.Context, s cuda.Stream, n int, boxes, scores cud
 }
 
 // prepare fills in what changes from launch to launch.
-func (f *Filter) prepare(n int, boxes, scores cuda.DevicePtr, table []byte, threshold func(image, class int) float32) error {
+func (f *Filter) prepare(n int, boxes, scores cuda.DevicePtr, threshold func(image, class int) float32) error {
 	switch {
 	case n < 1 || n > f.o.MaxBatch:
 		return fmt.Errorf("filter %d images: 1 to %d can be taken", n, f.o.MaxBatch)
@@ -142,7 +142,7 @@ func (f *Filter) prepare(n int, boxes, scores cuda.DevicePtr, table []byte, thre
 		lowest := infer.ClampThreshold(2)
 		for class := range f.o.Classes {
 			t := infer.ClampThreshold(threshold(image, class))
-			binary.NativeEndian.PutUint32(table[(image*f.o.Classes+class)*4:], math.Float32bits(t))
+			binary.NativeEndian.PutUint32(f.thresholds.Bytes[(image*f.o.Classes+class)*4:], math.Float32bits(t))
 			lowest = min(lowest, t)
 		}
 		f.filter.Lowest[image] = math.Float32bits(lowest)
@@ -167,13 +167,10 @@ func (f *Filter) blocks() int {
 // to is written over, its list reused. The error is an *OverflowError where the
 // outputs must be decoded whole.
 func (f *Filter) Read(image int, to *infer.Candidates) error {
-	return f.read(f.results.Bytes, image, to)
-}
-
-func (f *Filter) read(results []byte, image int, to *infer.Candidates) error {
 	if image < 0 || image >= f.launched {
 		return fmt.Errorf("read candidates of image %d: %d were launched", image, f.launched)
 	}
+	results := f.results.Bytes
 	h := readHead(results[image*headBytes:])
 	if h.stamp != f.filter.Stamp {
 		return fmt.Errorf("read candidates of image %d: the gpu wrote none (launch %d, found that of %d)", image, f.filter.Stamp, h.stamp)

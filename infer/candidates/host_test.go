@@ -1,6 +1,7 @@
 package candidates
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ebitengine/purego"
 
@@ -17,30 +20,57 @@ import (
 	"edgecam/platform/cuda"
 )
 
-// host runs the kernel's build for the processor.
-type host struct {
-	run func(f *gpuFilter, half, n, blocks, threads int32)
-	lib uintptr
-}
+// hostLibrary is the kernel's build for the processor, once it is open.
+var hostLibrary atomic.Uintptr //nolint:gochecknoglobals // building takes longer than the tests
 
-func openHost(t *testing.T) *host {
+// hostKernels opens the kernel's build for the processor.
+func hostKernels(t *testing.T) uintptr {
 	t.Helper()
+	if lib := hostLibrary.Load(); lib != 0 {
+		return lib
+	}
 	lib, err := purego.Dlopen(testkit.HostKernels(t, "infer/candidates/candidates.cu"), purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{lib: lib}
-	purego.RegisterLibFunc(&h.run, lib, "candidates_host")
-	return h
+	hostLibrary.Store(lib) // it stays mapped when its file goes
+	return lib
+}
+
+// standIn is a device of the stand-in driver, whose kernels are carried out by
+// their build for the processor.
+func standIn(t *testing.T) *cuda.Device {
+	t.Helper()
+	path := testkit.FakeCUDA(t)
+	lib, err := purego.Dlopen(path, purego.RTLD_NOW)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kernels func(run uintptr)
+	purego.RegisterLibFunc(&kernels, lib, "fake_kernels")
+	entry, err := purego.Dlsym(hostKernels(t), "launch_host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels(entry)
+	dev, err := cuda.New(cuda.Options{Library: path}).NewDevice(t.Context(), cuda.DeviceOptions{CallTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
 }
 
 func addressOf[T any](s []T) cuda.DevicePtr { return cuda.DevicePtr(reflect.ValueOf(s).Pointer()) }
 
 func TestLayouts(t *testing.T) {
-	h := openHost(t)
 	for name, want := range map[string]int{"filter_size": filterBytes, "state_size": stateBytes, "head_size": headBytes, "entry_size": entryBytes} {
 		var size func() int32
-		purego.RegisterLibFunc(&size, h.lib, name)
+		purego.RegisterLibFunc(&size, hostKernels(t), name)
 		if got := int(size()); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
@@ -62,38 +92,48 @@ func TestHalfFrom(t *testing.T) {
 	}
 }
 
-// rig holds a filter whose device memory is the test's.
+// rig holds a filter on the stand-in driver, and outputs that end where the
+// memory does.
 type rig struct {
-	*host
-	f                           *Filter
-	memory                      [][]byte // kept alive: states, thresholds, results
-	boxes, scores               []byte
-	batch, nBoxes, classes, lap int
+	dev           *cuda.Device
+	o             Options
+	f             *Filter
+	boxes, scores []byte
 }
 
-func newRig(t *testing.T, h *host, o Options) *rig {
+func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	f, err := newFilter(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{host: h, f: f, batch: o.MaxBatch, nBoxes: o.Boxes, classes: o.Classes}
-	r.memory = [][]byte{newStates(o.MaxBatch), make([]byte, 4*o.MaxBatch*o.Classes), make([]byte, f.resultBytes())}
+	r := &rig{dev: standIn(t), o: o}
 	size := 4
 	if o.Half {
 		size = 2
 	}
 	r.boxes = beforeGuard(t, size*4*o.Boxes*o.MaxBatch)
 	r.scores = beforeGuard(t, size*o.Classes*o.Boxes*o.MaxBatch)
-	f.filter.point(o.MaxBatch, addressOf(r.memory[0]), addressOf(r.memory[1]), addressOf(r.memory[2]))
+	r.do(t, func(c *cuda.Context) (err error) {
+		r.f, err = New(c, o)
+		return err
+	})
+	t.Cleanup(func() {
+		if err := r.dev.Do(context.Background(), "close", r.f.Close); err != nil {
+			t.Error(err)
+		}
+	})
 	return r
+}
+
+func (r *rig) do(t *testing.T, f func(c *cuda.Context) error) {
+	t.Helper()
+	if err := r.dev.Do(t.Context(), "test", f); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // put stores outputs as the model would write them and gives their values.
 func (r *rig) put(dst []byte, values []float32) []float32 {
 	out := make([]float32, len(values))
 	for i, v := range values {
-		if r.f.o.Half {
+		if r.o.Half {
 			b := halfBits(v)
 			binary.NativeEndian.PutUint16(dst[2*i:], b)
 			out[i] = halfValue(b)
@@ -105,29 +145,28 @@ func (r *rig) put(dst []byte, values []float32) []float32 {
 	return out
 }
 
+func (r *rig) launch(t *testing.T, n int, threshold func(image, class int) float32) {
+	t.Helper()
+	r.do(t, func(c *cuda.Context) error {
+		return r.f.Launch(c, 0, n, addressOf(r.boxes), addressOf(r.scores), threshold)
+	})
+}
+
 // compare runs the kernel over a batch and judges every image by Decode.
 func (r *rig) compare(t *testing.T, name string, boxes, scores []float32, threshold func(image, class int) float32) {
 	t.Helper()
 	boxes, scores = r.put(r.boxes, boxes), r.put(r.scores, scores)
-	if err := r.f.prepare(r.batch, addressOf(r.boxes), addressOf(r.scores), r.memory[1], threshold); err != nil {
-		t.Fatal(err)
-	}
-	half := int32(0)
-	if r.f.o.Half {
-		half = 1
-	}
-	r.lap++
-	r.run(&r.f.filter, half, int32(r.batch), int32(1+r.lap%5), 32)
-	d, err := infer.NewDecoder(infer.DecoderOptions{Width: 416, Height: 320, Boxes: r.nBoxes, Classes: r.classes})
+	r.launch(t, r.o.MaxBatch, threshold)
+	d, err := infer.NewDecoder(infer.DecoderOptions{Width: 416, Height: 320, Boxes: r.o.Boxes, Classes: r.o.Classes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var c infer.Candidates
-	for i := range r.batch {
+	for i := range r.o.MaxBatch {
 		d.SetThresholds(func(class int) float32 { return threshold(i, class) })
-		b, s := boxes[i*4*r.nBoxes:(i+1)*4*r.nBoxes], scores[i*r.classes*r.nBoxes:(i+1)*r.classes*r.nBoxes]
-		want, wantZero, wantErr := d.Decode(b, s, nil)
-		if err := r.f.read(r.memory[2], i, &c); err != nil {
+		perBoxes, perScores := 4*r.o.Boxes, r.o.Classes*r.o.Boxes
+		want, wantZero, wantErr := d.Decode(boxes[i*perBoxes:(i+1)*perBoxes], scores[i*perScores:(i+1)*perScores], nil)
+		if err := r.f.Read(i, &c); err != nil {
 			t.Fatalf("%s, image %d: %v", name, i, err)
 		}
 		got, zero, err := d.DecodeCandidates(&c, nil)
@@ -166,7 +205,6 @@ func fill(r *rand.Rand, images, n, classes, objects int) (boxes, scores []float3
 }
 
 func TestFilterAgreesWithDecode(t *testing.T) {
-	h := openHost(t)
 	shapes := []Options{
 		{MaxBatch: 1, Boxes: 3549, Classes: 80},
 		{MaxBatch: 5, Boxes: 101, Classes: 7}, // no image but the first begins at a vector
@@ -178,7 +216,7 @@ func TestFilterAgreesWithDecode(t *testing.T) {
 			o.Half = half
 			t.Run(fmt.Sprintf("%dx%dx%d half=%v", o.MaxBatch, o.Boxes, o.Classes, half), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(5, uint64(o.Boxes)))
-				rig := newRig(t, h, o)
+				rig := newRig(t, o)
 				for lap := range 60 {
 					boxes, scores := fill(r, o.MaxBatch, o.Boxes, o.Classes, 2+lap%20)
 					for range lap % 4 { // adversarial
@@ -204,10 +242,9 @@ func TestFilterAgreesWithDecode(t *testing.T) {
 // One number of the outputs at a time is special, at every place: the first,
 // the last, and those beside the border of two images.
 func TestFilterAgreesWithDecodeOnSpecials(t *testing.T) {
-	h := openHost(t)
 	for _, half := range []bool{false, true} {
 		o := Options{MaxBatch: 3, Boxes: 7, Classes: 5, Half: half}
-		rig := newRig(t, h, o)
+		rig := newRig(t, o)
 		r := rand.New(rand.NewPCG(6, 7))
 		for k, v := range specials() {
 			for at := range o.MaxBatch * o.Boxes * o.Classes {
@@ -223,10 +260,9 @@ func TestFilterAgreesWithDecodeOnSpecials(t *testing.T) {
 }
 
 func TestFilterAgreesOnUniformOutputs(t *testing.T) {
-	h := openHost(t)
 	for _, half := range []bool{false, true} {
 		o := Options{MaxBatch: 2, Boxes: 60, Classes: 9, Half: half}
-		rig := newRig(t, h, o)
+		rig := newRig(t, o)
 		boxes, scores := fill(rand.New(rand.NewPCG(8, 9)), o.MaxBatch, o.Boxes, o.Classes, 0)
 		for _, v := range specials() {
 			for i := range scores {
@@ -247,9 +283,8 @@ func TestFilterAgreesOnUniformOutputs(t *testing.T) {
 }
 
 func TestFilterOverflow(t *testing.T) {
-	h := openHost(t)
 	o := Options{MaxBatch: 2, Boxes: 40, Classes: 2, Capacity: 64}
-	rig := newRig(t, h, o)
+	rig := newRig(t, o)
 	boxes, scores := fill(rand.New(rand.NewPCG(1, 9)), o.MaxBatch, o.Boxes, o.Classes, 0)
 	threshold := func(int, int) float32 { return 0.45 }
 	for i := range 65 {
@@ -257,17 +292,14 @@ func TestFilterOverflow(t *testing.T) {
 	}
 	rig.put(rig.boxes, boxes)
 	rig.put(rig.scores, scores)
-	if err := rig.f.prepare(2, addressOf(rig.boxes), addressOf(rig.scores), rig.memory[1], threshold); err != nil {
-		t.Fatal(err)
-	}
-	rig.run(&rig.f.filter, 0, 2, 3, 32)
+	rig.launch(t, 2, threshold)
 	var c infer.Candidates
-	err := rig.f.read(rig.memory[2], 0, &c)
+	err := rig.f.Read(0, &c)
 	var overflow *OverflowError
 	if want := "read candidates of image 0: 65 found, room for 64"; !errors.As(err, &overflow) || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
-	if err := rig.f.read(rig.memory[2], 1, &c); err != nil || len(c.List) != 0 {
+	if err := rig.f.Read(1, &c); err != nil || len(c.List) != 0 {
 		t.Errorf("the image beside it: %d candidates, %v", len(c.List), err)
 	}
 	// The next launch starts from nothing.
@@ -276,21 +308,19 @@ func TestFilterOverflow(t *testing.T) {
 }
 
 func TestReadRefusesWhatWasNotWritten(t *testing.T) {
-	h := openHost(t)
-	rig := newRig(t, h, Options{MaxBatch: 2, Boxes: 8, Classes: 2})
+	rig := newRig(t, Options{MaxBatch: 2, Boxes: 8, Classes: 2})
 	threshold := func(int, int) float32 { return 0.45 }
 	boxes, scores := fill(rand.New(rand.NewPCG(2, 9)), 2, 8, 2, 1)
 	rig.compare(t, "first", boxes, scores, threshold)
-	if err := rig.f.prepare(1, addressOf(rig.boxes), addressOf(rig.scores), rig.memory[1], threshold); err != nil {
-		t.Fatal(err)
-	}
+	rig.f.filter.Stamp++ // as if a launch had been lost
+	rig.f.launched = 1
 	var c infer.Candidates
 	want := "read candidates of image 0: the gpu wrote none (launch 2, found that of 1)"
-	if err := rig.f.read(rig.memory[2], 0, &c); err == nil || err.Error() != want {
+	if err := rig.f.Read(0, &c); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	want = "read candidates of image 1: 1 were launched"
-	if err := rig.f.read(rig.memory[2], 1, &c); err == nil || err.Error() != want {
+	if err := rig.f.Read(1, &c); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
@@ -312,10 +342,10 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"none":      f.prepare(0, 16, 16, nil, nil),
-		"too many":  f.prepare(2, 16, 16, nil, nil),
-		"no output": f.prepare(1, 16, 0, nil, nil),
-		"unaligned": f.prepare(1, 24, 32, nil, nil),
+		"none":      f.prepare(0, 16, 16, nil),
+		"too many":  f.prepare(2, 16, 16, nil),
+		"no output": f.prepare(1, 16, 0, nil),
+		"unaligned": f.prepare(1, 24, 32, nil),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)

@@ -20,11 +20,24 @@ type model struct {
 	input     string // name of the input
 	boxes     int    // rows of the outputs
 	anyBatch  bool
+
+	// The types of input and outputs: Float32 but on a GPU.
+	inputType, boxesType, scoresType onnxruntime.ElementType
 }
 
-// loadModel loads a built-in model in a precision or a file. Errors are
-// *infer.ModelError.
+// loadModel loads a built-in model in a precision or a file, for the CPU.
+// Errors are *infer.ModelError.
 func loadModel(library *onnxruntime.Library, name, precision string) (*model, error) {
+	return loadModelFor(library, name, precision, onnxruntime.SessionOptions{})
+}
+
+// loadModelFor is loadModel with session options. Where these name providers
+// inputs and outputs may be float16.
+func loadModelFor(library *onnxruntime.Library, name, precision string, opts onnxruntime.SessionOptions) (*model, error) {
+	return loadModelWith(library, name, precision, opts, len(opts.Providers) > 0)
+}
+
+func loadModelWith(library *onnxruntime.Library, name, precision string, opts onnxruntime.SessionOptions, half bool) (*model, error) {
 	m := &model{name: name, precision: precision}
 	var err error
 	if strings.HasPrefix(name, builtin.Prefix) {
@@ -32,14 +45,14 @@ func loadModel(library *onnxruntime.Library, name, precision string) (*model, er
 		if content, err = builtin.Model(name, precision); err != nil {
 			return nil, err
 		}
-		m.session, err = library.NewSession(content, onnxruntime.SessionOptions{})
+		m.session, err = library.NewSession(content, opts)
 	} else if err = checkFile(name); err == nil {
-		m.session, err = library.NewSessionFromFile(name, onnxruntime.SessionOptions{})
+		m.session, err = library.NewSessionFromFile(name, opts)
 	}
 	if err != nil {
 		return nil, &infer.ModelError{Model: name, Err: reason(err), Hint: "name the path of an .onnx file, or " + builtin.NanoDetG}
 	}
-	if err := m.fit(); err != nil {
+	if err := m.fit(half); err != nil {
 		m.session.Close()
 		return nil, &infer.ModelError{Model: name, Err: err, Hint: "the file must carry edgecam's metadata keys and fit them; " + builtin.NanoDetG + " always does"}
 	}
@@ -87,19 +100,19 @@ func reason(err error) error {
 	return status
 }
 
-// fit checks the ports against the metadata.
-func (m *model) fit() (err error) {
+// fit checks the ports against the metadata. half allows float16.
+func (m *model) fit(half bool) (err error) {
 	if m.meta, err = infer.ParseMetadata(m.session.Metadata()); err != nil {
 		return err
 	}
-	if err := m.fitInput(); err != nil {
+	if err := m.fitInput(half); err != nil {
 		return err
 	}
-	boxes, err := m.output("boxes")
+	boxes, err := m.output("boxes", half)
 	if err != nil {
 		return err
 	}
-	scores, err := m.output("scores")
+	scores, err := m.output("scores", half)
 	if err != nil {
 		return err
 	}
@@ -112,18 +125,18 @@ func (m *model) fit() (err error) {
 	if classes := scores.Shape[2]; classes != int64(len(m.meta.Labels)) {
 		return fmt.Errorf("output %v gives %d classes, metadata names lists %d labels", scores, classes, len(m.meta.Labels))
 	}
-	m.boxes = int(boxes.Shape[1])
+	m.boxes, m.boxesType, m.scoresType = int(boxes.Shape[1]), boxes.Type, scores.Type
 	return nil
 }
 
-func (m *model) fitInput() error {
+func (m *model) fitInput(half bool) error {
 	inputs := m.session.Inputs()
 	if len(inputs) != 1 {
 		return fmt.Errorf("has %d inputs, wanted one", len(inputs))
 	}
 	in, spec := inputs[0], m.meta.Input
-	if in.Type != onnxruntime.Float32 {
-		return fmt.Errorf("input %v: wanted float32", in)
+	if !fitType(in.Type, half) {
+		return fmt.Errorf("input %v: wanted %s", in, wantedType(half))
 	}
 	want := []int64{-1, 3, int64(spec.Height), int64(spec.Width)}
 	if len(in.Shape) != len(want) {
@@ -137,17 +150,28 @@ func (m *model) fitInput() error {
 			return fmt.Errorf("input %v: metadata input_size asks for [N,3,%d,%d]", in, spec.Height, spec.Width)
 		}
 	}
-	m.input, m.anyBatch = in.Name, in.Shape[0] < 0
+	m.input, m.anyBatch, m.inputType = in.Name, in.Shape[0] < 0, in.Type
 	return nil
 }
 
-func (m *model) output(name string) (onnxruntime.Port, error) {
+func fitType(t onnxruntime.ElementType, half bool) bool {
+	return t == onnxruntime.Float32 || half && t == onnxruntime.Float16
+}
+
+func wantedType(half bool) string {
+	if half {
+		return "float32 or float16"
+	}
+	return "float32"
+}
+
+func (m *model) output(name string, half bool) (onnxruntime.Port, error) {
 	for _, p := range m.session.Outputs() {
 		if p.Name != name {
 			continue
 		}
-		if p.Type != onnxruntime.Float32 || len(p.Shape) != 3 {
-			return p, fmt.Errorf("output %v: wanted float32 with three dimensions", p)
+		if !fitType(p.Type, half) || len(p.Shape) != 3 {
+			return p, fmt.Errorf("output %v: wanted %s with three dimensions", p, wantedType(half))
 		}
 		return p, nil
 	}

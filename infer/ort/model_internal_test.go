@@ -89,7 +89,7 @@ func TestNewRefusesOptions(t *testing.T) {
 		want string
 	}{
 		{"unknown built-in", Options{Model: "builtin:yolo"}, "load model builtin:yolo: there is no such built-in model"},
-		{"unknown precision", Options{Precision: "fp16"}, "load model builtin:nanodet-g: there is no fp16 version of it"},
+		{"unknown precision", Options{Precision: "fp16"}, "load model builtin:nanodet-g: precision fp16 is for GPUs"},
 		{"precision of a file", Options{Model: file, Precision: "int8"}, "load model " + file + ": precision int8 picks a version of a built-in model, a file has its own"},
 		{"concurrency", Options{Concurrency: -1}, "make engine: concurrency -1 is not between 1 and 1024"},
 		{"overlap", Options{NMSIoU: 2}, "make engine: make decoder: overlap 2 is not between 0 and 1"},

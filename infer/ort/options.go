@@ -11,6 +11,7 @@ import (
 const (
 	precisionAuto = "auto"
 	precisionFP32 = "fp32"
+	precisionFP16 = "fp16" // on a GPU
 	precisionINT8 = "int8"
 	// precisionFile is what Info says of a model file, whose numbers are its own.
 	precisionFile = "as in the file"

@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,9 @@ func precisionsOf(opts Options) (precisions, notes []string, err error) {
 			}
 		}
 		return []string{precisionFile}, nil, nil
+	}
+	if opts.Precision == precisionFP16 {
+		return nil, nil, &infer.ModelError{Model: opts.Model, Err: errors.New("precision fp16 is for GPUs"), Hint: "use precision auto, fp32 or int8 on the CPU"}
 	}
 	if opts.Precision != precisionAuto {
 		return []string{opts.Precision}, []string{opts.Precision + " as configured"}, nil

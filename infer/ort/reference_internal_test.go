@@ -5,6 +5,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
+	"edgecam/infer/infertest"
 	"edgecam/internal/testkit"
 )
 
@@ -13,7 +14,7 @@ func referenceInputs(tb testing.TB, spec infer.InputSpec) map[int][]float32 {
 	tb.Helper()
 	inputs := make(map[int][]float32)
 	for i, bgr := range testkit.ClipFrames(tb, "eq(n,0)+eq(n,100)") {
-		inputs[100*i] = testkit.Letterbox(bgr, spec)
+		inputs[100*i] = infertest.Letterbox(bgr, testkit.ClipWidth, testkit.ClipHeight, spec)
 	}
 	return inputs
 }
@@ -66,7 +67,7 @@ func TestReferenceBoxes(t *testing.T) {
 				if len(out[0]) < 4 {
 					t.Errorf("frame %d: %d boxes", frame, len(out[0]))
 				}
-				compare(t, reference.Frames[frame], testkit.ToPicture(out[0], spec), 0.9, 0.1, reference.ScoreThreshold)
+				compare(t, reference.Frames[frame], infertest.ToPicture(out[0], testkit.ClipWidth, testkit.ClipHeight, spec), 0.9, 0.1, reference.ScoreThreshold)
 			}
 		})
 	}

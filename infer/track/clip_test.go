@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"edgecam/infer"
+	"edgecam/infer/infertest"
 	"edgecam/infer/ort"
 	"edgecam/infer/track"
 	"edgecam/internal/testkit"
@@ -60,13 +61,13 @@ func record(t testing.TB) {
 	spec := e.Info().Input
 	var file [][][6]float64
 	for _, bgr := range testkit.ClipFrames(t, "1") {
-		copy(s.Input(0), testkit.Letterbox(bgr, spec))
+		copy(s.Input(0), infertest.Letterbox(bgr, testkit.ClipWidth, testkit.ClipHeight, spec))
 		out := make([][]infer.Detection, 1)
 		if err := s.Run(1, func(int) float32 { return 0.3 }, out); err != nil {
 			t.Fatal(err)
 		}
 		frame := [][6]float64{}
-		for _, d := range testkit.ToPicture(out[0], spec) {
+		for _, d := range infertest.ToPicture(out[0], testkit.ClipWidth, testkit.ClipHeight, spec) {
 			frame = append(frame, [6]float64{
 				float64(d.Class), digits(d.Score), digits(d.X1 / testkit.ClipWidth), digits(d.Y1 / testkit.ClipHeight),
 				digits(d.X2 / testkit.ClipWidth), digits(d.Y2 / testkit.ClipHeight),

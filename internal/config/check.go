@@ -29,7 +29,7 @@ var (
 )
 
 // check reports everything that is well-formed and still wrong.
-func (d *decoder) check(c *Config, checkURL func(url, user, password string) error) {
+func (d *decoder) check(c *Config, o Options) {
 	if c.Version != 1 {
 		d.failAt("version", "", fmt.Errorf("want 1, the only version that there is, not %d", c.Version))
 	}
@@ -39,7 +39,7 @@ func (d *decoder) check(c *Config, checkURL func(url, user, password string) err
 	if !devicePattern.MatchString(c.GPU.Device) {
 		d.failAt("gpu.device", c.GPU.Device, errors.New("want a number from 0, or a UUID like GPU-… or MIG-…"))
 	}
-	d.checkInference(&c.Inference)
+	d.checkInference(&c.Inference, o.CheckBuiltin)
 	if c.Memory.Limit < 0 || c.Memory.Limit > 0 && c.Memory.Limit < 1<<20 {
 		d.failAt("memory.limit", c.Memory.Limit.String(), errors.New("want 0 or at least 1MiB"))
 	}
@@ -49,7 +49,7 @@ func (d *decoder) check(c *Config, checkURL func(url, user, password string) err
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	d.oneOf("log.format", c.Log.Format, "text", "json")
 	for id, cam := range c.Cameras {
-		d.checkCamera("cameras."+id, &cam, checkURL)
+		d.checkCamera("cameras."+id, &cam, o.CheckURL)
 		c.Cameras[id] = cam
 	}
 }
@@ -102,9 +102,13 @@ func checkHash(hash string) error {
 	return nil
 }
 
-func (d *decoder) checkInference(i *Inference) {
+func (d *decoder) checkInference(i *Inference, checkBuiltin func(model, precision string) error) {
 	if strings.TrimPrefix(i.Model, builtin) == "" {
 		d.failAt("inference.model", "", errors.New("want builtin:nanodet-g or the path of an .onnx file"))
+	} else if strings.HasPrefix(i.Model, builtin) && checkBuiltin != nil {
+		if err := checkBuiltin(i.Model, i.Precision); err != nil {
+			d.failAt("inference.model", i.Model, err)
+		}
 	}
 	d.oneOf("inference.provider", i.Provider, "auto", "cpu", "cuda", "tensorrt")
 	d.oneOf("inference.precision", i.Precision, "auto", "fp32", "fp16", "int8")

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -15,7 +17,10 @@ import (
 // maxDepth bounds how deep aliases may lead; the structs are five levels deep.
 const maxDepth = 32
 
-var errNowhere = errors.New("alias that leads nowhere")
+var (
+	errNowhere = errors.New("alias that leads nowhere")
+	errNotUTF8 = errors.New("is not UTF-8 text: save the file in that encoding")
+)
 
 // place is where a value stands.
 type place struct {
@@ -85,6 +90,12 @@ func (d *decoder) decode(data []byte, cfg *Config) {
 		d.fail(place{}, "", "", fmt.Errorf("the file has %d bytes, more than the %d of a configuration", len(data), maxFile))
 		return
 	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors put the mark of UTF-8 in front
+	if at := firstInvalid(data); at.line > 0 {
+		d.broken = true
+		d.fail(at, "", "", errNotUTF8)
+		return
+	}
 	d.lines = strings.Split(string(data), "\n")
 	file, err := parseYAML(data)
 	if err != nil {
@@ -104,6 +115,10 @@ func (d *decoder) decode(data []byte, cfg *Config) {
 		body = doc.Body
 	}
 	if body == nil {
+		// Most likely a file that is just being written: to take it for "no
+		// cameras" would stop them all at a reload.
+		d.broken = true
+		d.fail(place{}, "", "", errors.New("the file holds no settings: the least is version: 1"))
 		return
 	}
 	ast.Walk(anchorVisitor{d.anchors}, body)
@@ -112,6 +127,25 @@ func (d *decoder) decode(data []byte, cfg *Config) {
 	if _, ok := body.(*ast.MappingNode); !ok && len(d.errs) > before {
 		d.broken = true
 	}
+}
+
+// firstInvalid is the place of the first byte that is no UTF-8. In another
+// encoding a name would be shown wrong, and a password be another one.
+func firstInvalid(data []byte) place {
+	at := place{line: 1, column: 1}
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return at
+		case r == '\n':
+			at.line, at.column = at.line+1, 1
+		default:
+			at.column++
+		}
+		data = data[n:]
+	}
+	return place{}
 }
 
 // parseYAML parses without comments and with duplicate keys, which the decoder

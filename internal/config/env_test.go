@@ -138,6 +138,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 	for path, want := range map[string]string{
 		"testdata/absent.yaml": "read config testdata/absent.yaml: no such file or directory",
 		"testdata":             "read config testdata: is a directory",
+		"/dev/zero":            "read config /dev/zero: is not a regular file",
 	} {
 		if cfg, err := config.Load(path, config.Options{}); cfg != nil || err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

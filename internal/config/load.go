@@ -2,10 +2,7 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,13 +20,16 @@ type Options struct {
 	// password beyond what this package sees. Its error must not hold the
 	// password.
 	CheckURL func(url, user, password string) error
+	// CheckBuiltin, if not nil, says why there is no built-in model of a name
+	// in a precision.
+	CheckBuiltin func(model, precision string) error
 }
 
 // Load reads and checks the file at path; see Parse.
 func Load(path string, o Options) (*Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("read config %s: %w", path, plain(err))
+		return nil, fmt.Errorf("read config %s: %w", path, err)
 	}
 	return Parse(data, path, o)
 }
@@ -44,7 +44,7 @@ func Parse(data []byte, path string, o Options) (*Config, error) {
 	d.decode(data, cfg)
 	if !d.broken {
 		d.override(cfg)
-		d.check(cfg, o.CheckURL)
+		d.check(cfg, o)
 		d.resolve(cfg)
 	}
 	if len(d.errs) == 0 {
@@ -90,14 +90,4 @@ func (d *decoder) resolvePath(p string) string {
 		return p
 	}
 	return filepath.Join(filepath.Dir(d.file), p)
-}
-
-// plain is the cause of an error of a file without the path, which the caller
-// names itself.
-func plain(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }

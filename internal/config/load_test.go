@@ -68,7 +68,7 @@ func TestGoodFiles(t *testing.T) {
 	contract.Cameras = map[string]config.Camera{"gate": gate}
 
 	for file, want := range map[string]*config.Config{
-		"contract.good.yaml": contract, "every.good.yaml": every(), "empty.good.yaml": config.Default(), "remark.good.yaml": config.Default(),
+		"contract.good.yaml": contract, "every.good.yaml": every(), "version.good.yaml": config.Default(),
 	} {
 		t.Run(file, func(t *testing.T) {
 			got, err := config.Load("testdata/"+file, options())

@@ -2,10 +2,12 @@ package config_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"edgecam/internal/config"
@@ -121,6 +123,10 @@ func TestSmallProblems(t *testing.T) {
 	if err := os.WriteFile(big, make([]byte, 64<<10+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pipe, latin := filepath.Join(t.TempDir(), "pipe"), filepath.Join(t.TempDir(), "latin")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(latin, []byte("h\xfcnter2"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	const gate = "cameras: {gate: {url: 'rtsp://h/v', "
 	for _, tt := range []struct{ name, file, want string }{
 		{"list of merges", "cameras: {gate: {<<: [1]}}", "e.yaml:1:22: cameras.gate: want keys and values, not a list"},
@@ -129,7 +135,14 @@ func TestSmallProblems(t *testing.T) {
 		{"null is absent", "gpu: ~\nlog:\nserver: {auth: null}", ""},
 		{"directive that quotes", "%YAML 9.9hunter2\n---\nversion: 1", "e.yaml:1:7: YAML syntax: unknown YAML version …"},
 		{"long value", "log: {level: " + strings.Repeat("x", 100) + "}", `e.yaml:1:14: log.level: want debug, info, warn or error, not "` + strings.Repeat("x", 60) + `…"`},
-		{"big secret", gate + "username: u, password: {file: '" + big + "'}}}", "e.yaml:1:67: cameras.gate.password: read secret file " + big + ": has 65537 bytes, more than the 65536 of a secret"},
+		{"big secret", gate + "username: u, password: {file: '" + big + "'}}}", "e.yaml:1:67: cameras.gate.password: read secret file " + big + ": has more than 65536 bytes"},
+		{"secret of a device", gate + "username: u, password: {file: /dev/zero}}}", "e.yaml:1:67: cameras.gate.password: read secret file /dev/zero: is not a regular file"},
+		{"secret of a pipe", gate + "username: u, password: {file: '" + pipe + "'}}}", "e.yaml:1:67: cameras.gate.password: read secret file " + pipe + ": is not a regular file"},
+		{"secret of a file without a size", gate + "username: u, password: {file: /proc/sys/kernel/ostype}}}", ""},
+		{"secret in Latin-1", gate + "username: u, password: {file: '" + latin + "'}}}", "e.yaml:1:67: cameras.gate.password: read secret file " + latin + ": is not UTF-8 text: save the file in that encoding"},
+		{"mark of UTF-8", "\xef\xbb\xbfversion: 1\n", ""},
+		{"Latin-1", "version: 1\ncameras: {gate: {url: 'rtsp://h/v', name: K\xfcche}}", "e.yaml:2:44: is not UTF-8 text: save the file in that encoding"},
+		{"UTF-16", "\xff\xfev\x00e\x00", "e.yaml:1:1: is not UTF-8 text: save the file in that encoding"},
 		{"password alone", gate + "password: hunter2}}", "e.yaml:1:47: cameras.gate.password: without a username"},
 		{"password over the URL's user", "cameras: {gate: {url: 'rtsp://u@h/v', password: x}}", ""},
 		{"two lines of password", gate + `username: u, password: "hun\nter2"}}`, "e.yaml:1:60: cameras.gate.password: holds a line break or another control character"},

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -152,19 +152,12 @@ func (d *decoder) secretFile(path string, n ast.Node, at place, v reflect.Value)
 
 // readSecret reads a small text file without the newline at its end.
 func readSecret(name string) (string, error) {
-	info, err := os.Stat(name)
+	b, err := readFile(name, maxSecretFile)
 	if err != nil {
-		return "", plain(err)
+		return "", err
 	}
-	if info.IsDir() {
-		return "", errors.New("is a directory")
-	}
-	if info.Size() > maxSecretFile {
-		return "", fmt.Errorf("has %d bytes, more than the %d of a secret", info.Size(), maxSecretFile)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return "", plain(err)
+	if !utf8.Valid(b) {
+		return "", errNotUTF8
 	}
 	return strings.TrimRight(string(b), "\r\n"), nil
 }

@@ -60,7 +60,7 @@ func direction() map[string][]string {
 		"internal/metrics":      {"internal/event"},
 		"internal/sdnotify":     {},
 		"internal/lint":         {},
-		"internal/testkit":      {"framepool"},
+		"internal/testkit":      {"capture", "framepool", "infer"},
 		"internal/sim":          {"capture", "framepool"},
 		"internal/pipeline":     everything,
 		"internal/pipeline/...": everything,

@@ -145,6 +145,29 @@ func TestForbiddenCalls(t *testing.T) {
 	}
 }
 
+// A sleeping test is slow or fails by chance, but for those in a bubble of
+// testing/synctest, where time is made up.
+func TestSleepsAreInBubbles(t *testing.T) {
+	for _, name := range goFiles(t, true) {
+		if !strings.HasSuffix(name, "_test.go") || name == "internal/lint/source_test.go" {
+			continue
+		}
+		p := parse(t, name)
+		bubble := false
+		for _, i := range p.file.Imports {
+			bubble = bubble || i.Path.Value == `"testing/synctest"`
+		}
+		if bubble {
+			continue
+		}
+		for _, f := range forbidden(p) {
+			if strings.Contains(f, "time.Sleep") {
+				t.Error(f)
+			}
+		}
+	}
+}
+
 // The law itself must bite.
 func TestForbiddenCallsAreFound(t *testing.T) {
 	fset := token.NewFileSet()

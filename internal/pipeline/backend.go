@@ -47,16 +47,35 @@ func (p *Pipeline) Camera(id string) (web.Camera, bool) {
 // Ready says whether detections are being made, and if not, why not. A camera
 // that is away does not make the box unready.
 func (p *Pipeline) Ready() (bool, string) {
-	if p.engine == nil {
+	if p.model == nil {
 		return false, "no inference: " + p.engineProblem
+	}
+	if p.gpu != nil {
+		if why := p.gpu.lostReason(); why != "" {
+			return false, why
+		}
 	}
 	if reason, _ := p.health.state(); reason != "" {
 		return false, "the model is unhealthy: " + reason
+	}
+	if n := p.zeros(); n >= zerosAreSick {
+		return false, fmt.Sprintf("the model is unhealthy: all of its scores were exactly 0 in the last %d pictures", n)
 	}
 	if !p.Alive() {
 		return false, fmt.Sprintf("inference has not answered for %s", stuckAfter)
 	}
 	return true, ""
+}
+
+// zerosAreSick is how many pictures without any score make a model unhealthy:
+// half a minute of one camera at 10 a second.
+const zerosAreSick = 300
+
+func (p *Pipeline) zeros() uint64 {
+	if p.zeroStreak == nil {
+		return 0
+	}
+	return p.zeroStreak()
 }
 
 // Detections subscribes to the results of the cameras named, or of all.
@@ -110,10 +129,10 @@ func (c *camera) feed(annotated bool) *feed {
 }
 
 func (p *Pipeline) inference() web.Inference {
-	if p.engine == nil {
+	if p.model == nil {
 		return web.Inference{Model: p.cfg.Inference.Model, Notes: []string{p.engineProblem}}
 	}
-	info := p.engine.Info()
+	info := p.model.Info()
 	in := web.Inference{
 		Model: info.Model, Provider: info.Provider, Precision: info.Precision,
 		Library: info.Library, LibraryVersion: info.Version,

@@ -57,6 +57,7 @@ type camera struct {
 	seq atomic.Uint64 // of the last decoded picture, across sessions
 
 	publishing sync.Mutex
+	inherited  bool // guarded by publishing: another camera has the feeds now
 	gone       bool // guarded by publishing: the camera was stopped, what is still in an engine is of no interest
 
 	mu      sync.Mutex
@@ -68,10 +69,10 @@ type camera struct {
 func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now()), lost: map[string]uint64{}}
 	c.ages = newAges()
-	c.raw = newFeed(id, false, p.codecs, c.logger)
-	c.annotated = newFeed(id, true, p.codecs, c.logger)
-	if p.engine != nil && cfg.Detect.Enabled {
-		t, err := thresholds(p.engine.Info().Labels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
+	c.raw = newFeed(id, false, p, c.logger)
+	c.annotated = newFeed(id, true, p, c.logger)
+	if p.model != nil && cfg.Detect.Enabled {
+		t, err := thresholds(p.engineLabels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
 		if err != nil {
 			return nil, fmt.Errorf("camera %s: %w", id, err)
 		}
@@ -91,7 +92,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		ConnectTimeout:    cfg.ConnectTimeout,
 		FirstFrameTimeout: cfg.FirstFrameTimeout,
 		StallTimeout:      cfg.StallTimeout,
-		Logger:            c.logger,
+		Logger:            p.logger, // it adds the camera itself, as the decoder does
 	})
 	if err != nil {
 		return nil, fmt.Errorf("camera %s: %w", id, err)
@@ -117,6 +118,15 @@ func (c *camera) run(ctx context.Context) {
 	}
 }
 
+// inherit takes over the viewers of the camera that c takes the place of, so
+// that they see the changed camera and no end. It is called before c runs.
+func (c *camera) inherit(old *camera) {
+	old.publishing.Lock()
+	defer old.publishing.Unlock()
+	old.inherited = true
+	c.raw, c.annotated = old.raw, old.annotated
+}
+
 // end takes the stages after capture down. Nothing of the camera is published
 // once it has returned.
 func (c *camera) end() {
@@ -125,7 +135,11 @@ func (c *camera) end() {
 	}
 	c.publishing.Lock()
 	c.gone = true
+	inherited := c.inherited
 	c.publishing.Unlock()
+	if inherited {
+		return // its viewers go on with the camera in its place
+	}
 	c.raw.close()
 	c.annotated.close()
 }
@@ -219,11 +233,13 @@ func (c *camera) opener() func(attempt int) (capture.Source, error) {
 
 // newDecoder makes the decoder of a session; the one before is closed by then.
 func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
-	d, err := decode.New(decode.Options{
+	o := decode.Options{
 		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
-		Logger: c.logger,
-	})
+		Logger: c.p.logger,
+	}
+	c.p.gpu.serve(&o)
+	d, err := decode.New(o)
 	if err != nil {
 		return nil, err
 	}

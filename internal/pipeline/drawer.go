@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 
+	"edgecam/framepool"
 	"edgecam/overlay"
 	"edgecam/platform/avcodec"
 	"edgecam/web"
@@ -18,7 +20,10 @@ const jpegQuality = 82
 // drawer turns frames into JPEG files, re-making its encoder when the size of
 // the picture changes.
 type drawer struct {
+	ctx           context.Context //nolint:containedctx // of the feed's goroutine, whose life the drawer shares
 	codecs        *avcodec.Library
+	gpu           *GPU        // nil without
+	copied        hostPicture // of a frame in the card's memory
 	renderer      *overlay.Renderer
 	encoder       *avcodec.JPEGEncoder
 	width, height int
@@ -56,7 +61,21 @@ func (d *drawer) render(p picture, annotate bool) (overlay.Canvas, error) {
 	for _, o := range p.objects {
 		d.items = append(d.items, overlay.Item{Label: o.Label, Track: o.Track, Score: o.Score, Box: o.Box})
 	}
-	return d.renderer.Render(p.frame, d.items, annotate)
+	f, err := d.within(p.frame)
+	if err != nil {
+		return overlay.Canvas{}, err
+	}
+	defer f.Release()
+	return d.renderer.Render(f, d.items, annotate)
+}
+
+// within gives a frame that the processor reads: f itself, or a small copy of one
+// in the card's memory. It borrows f; the caller releases what it returns.
+func (d *drawer) within(f *framepool.Frame) (*framepool.Frame, error) {
+	if f.Memory() != framepool.MemoryDevice || d.gpu == nil {
+		return f.Retain(), nil
+	}
+	return d.gpu.picture(d.ctx, f, &d.copied)
 }
 
 // fit makes an encoder for pictures of a size.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"sync"
 
-	"edgecam/platform/avcodec"
 	"edgecam/web"
 )
 
@@ -15,7 +14,7 @@ import (
 type feed struct {
 	camera   string
 	annotate bool
-	codecs   *avcodec.Library
+	p        *Pipeline
 	logger   *slog.Logger
 
 	mu      sync.Mutex
@@ -28,8 +27,8 @@ type feed struct {
 	reported string // owned by the drawing goroutine
 }
 
-func newFeed(camera string, annotate bool, codecs *avcodec.Library, logger *slog.Logger) *feed {
-	return &feed{camera: camera, annotate: annotate, codecs: codecs, logger: logger, viewers: map[*pictureStream]struct{}{}}
+func newFeed(camera string, annotate bool, p *Pipeline, logger *slog.Logger) *feed {
+	return &feed{camera: camera, annotate: annotate, p: p, logger: logger, viewers: map[*pictureStream]struct{}{}}
 }
 
 // watched says whether anybody would see a picture offered now.
@@ -106,7 +105,7 @@ func (f *feed) endLocked(when bool) func() {
 
 func (f *feed) run(ctx context.Context, box *pictureBox, stopped chan struct{}) {
 	defer close(stopped)
-	d := drawer{codecs: f.codecs}
+	d := drawer{ctx: ctx, codecs: f.p.codecs, gpu: f.p.gpu}
 	defer d.close()
 	for {
 		select {

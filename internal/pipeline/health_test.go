@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"edgecam/infer"
 )
 
 func TestHealthRecoversAfterGoodAnswers(t *testing.T) {
@@ -47,3 +49,19 @@ func TestPulse(t *testing.T) {
 		t.Error("stuck although the batch has ended")
 	}
 }
+
+func TestAModelThatGivesOnlyZerosIsUnhealthy(t *testing.T) {
+	streak := uint64(zerosAreSick - 1)
+	p := &Pipeline{model: noEngine{}, health: newHealth(slog.New(slog.DiscardHandler), time.Now), now: time.Now, zeroStreak: func() uint64 { return streak }}
+	if ok, why := p.Ready(); !ok {
+		t.Fatalf("not ready: %s", why)
+	}
+	streak++
+	const want = "the model is unhealthy: all of its scores were exactly 0 in the last 300 pictures"
+	if ok, why := p.Ready(); ok || why != want {
+		t.Errorf("ready %v, %q; want %q", ok, why, want)
+	}
+}
+
+// noEngine is an engine that is never asked.
+type noEngine struct{ infer.Engine }

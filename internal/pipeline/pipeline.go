@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -30,24 +31,32 @@ type Options struct {
 	// Bad names cameras that the configuration has and that cannot be used,
 	// with the reason: they are shown so that nobody looks for them in vain.
 	Bad map[string]string
-	// Engine is the loaded model; nil runs the cameras without inference, for
-	// the reason in EngineProblem.
+	// Engine is the loaded model on the processor, GPU the card with its own; at
+	// most one is set. With neither the cameras run without inference, for the
+	// reason in EngineProblem.
 	Engine        infer.Engine
+	GPU           *GPU
 	EngineProblem string
-	Budget        *framepool.Budget
-	Codecs        *avcodec.Library
-	System        web.System // what does not change while the pipeline runs
-	Version       string
-	Logger        *slog.Logger
+	// ZeroStreak gives in how many pictures in a row, up to the last, every
+	// score was exactly 0: a network at work gives none. nil = not known.
+	ZeroStreak func() uint64
+	Budget     *framepool.Budget
+	Codecs     *avcodec.Library
+	System     web.System // what does not change while the pipeline runs
+	Version    string
+	Logger     *slog.Logger
 }
 
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
 type Pipeline struct {
 	cfg           *config.Config // of the start: what a reload does not change
-	engine        infer.Engine
+	model         model          // nil without inference
+	openRunner    func(ctx context.Context) (runner, error)
+	gpu           *GPU // nil without
 	engineLabels  []string
 	engineProblem string
 	engineStats   *engineStats
+	zeroStreak    func() uint64
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
 	system        web.System
@@ -62,6 +71,7 @@ type Pipeline struct {
 	broker *event.Broker
 
 	workers []*worker
+	started chan struct{} // closed when Run has started the cameras
 
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
 	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
@@ -80,28 +90,33 @@ type running struct {
 	done   chan struct{}
 }
 
-// New builds a pipeline with every camera of the config. Nothing runs before Run.
+// New builds a pipeline with every camera of the config; one that cannot be
+// built is left out and shown with the reason. Nothing runs before Run.
 func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
-		cfg: o.Config, current: o.Config, engine: o.Engine, engineProblem: o.EngineProblem,
-		engineStats: newEngineStats(), budget: o.Budget, codecs: o.Codecs,
+		cfg: o.Config, current: o.Config, gpu: o.GPU, engineProblem: o.EngineProblem,
+		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
-		cameras: map[string]*running{},
+		cameras: map[string]*running{}, started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
-	if p.engine != nil {
-		p.engineLabels = p.engine.Info().Labels
+	p.takeEngine(o)
+	if p.model != nil {
+		p.engineLabels = p.model.Info().Labels
 	}
-	built, err := p.build(o.Config, sortedIDs(o.Config.Cameras))
-	if err != nil {
-		return nil, err
-	}
-	for id, cam := range built {
+	bad := maps.Clone(o.Bad)
+	for _, id := range sortedIDs(o.Config.Cameras) {
+		cam, err := p.newCamera(id, o.Config.Cameras[id])
+		if err != nil {
+			p.logger.Error("camera left out", "err", err)
+			bad = withReason(bad, id, err.Error())
+			continue
+		}
 		p.cameras[id] = &running{cam: cam}
 	}
-	for id, why := range o.Bad {
+	for id, why := range bad {
 		cam, err := p.newCamera(id, config.Camera{})
 		if err != nil {
 			return nil, err
@@ -129,6 +144,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.startLocked(r)
 	}
 	p.mu.Unlock()
+	close(p.started)
 
 	<-ctx.Done()
 	// Upstream first: no camera gives frames any more, then the workers end.
@@ -145,6 +161,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return workers.Wait()
 }
 
+// Started is closed when Run has started the cameras, and Reload may be called.
+func (p *Pipeline) Started() <-chan struct{} { return p.started }
+
 func (p *Pipeline) startLocked(r *running) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	r.cancel, r.done = cancel, make(chan struct{})
@@ -157,7 +176,7 @@ func (p *Pipeline) startLocked(r *running) {
 
 // Reload puts the cameras of cfg in place of those that run: a camera whose
 // settings are the same goes on untouched, a changed one is stopped and built
-// anew. Nothing changes when it returns an error. Settings outside of cameras
+// anew, and keeps its viewers. Nothing changes when it returns an error. Settings outside of cameras
 // take a restart: Changes says which differ.
 func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.reload.Lock()
@@ -172,6 +191,11 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	fresh, err := p.build(cfg, slices.Concat(diff.Added, diff.Changed))
 	if err != nil {
 		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
+	}
+	for id, cam := range fresh {
+		if old, ok := p.camera(id); ok {
+			cam.inherit(old)
+		}
 	}
 	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
 	p.bad = nil
@@ -244,12 +268,27 @@ func (p *Pipeline) Alive() bool {
 	return true
 }
 
+// model is what the pipeline asks of an engine, wherever it runs.
+type model interface{ Info() infer.Info }
+
+// takeEngine sets where frames are inferred.
+func (p *Pipeline) takeEngine(o Options) {
+	switch {
+	case o.GPU != nil:
+		p.model = o.GPU
+		p.openRunner = func(ctx context.Context) (runner, error) { return newGPURunner(ctx, o.GPU), nil }
+	case o.Engine != nil:
+		p.model = o.Engine
+		p.openRunner = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, o.Engine) }
+	}
+}
+
 // workerCount is how many frames are worked on at once.
 func (p *Pipeline) workerCount() int {
-	if p.engine == nil {
+	if p.model == nil {
 		return 0
 	}
-	return max(1, p.engine.Info().Threads)
+	return max(1, p.model.Info().Threads)
 }
 
 // camera gives the camera with an id.
@@ -273,6 +312,14 @@ func (p *Pipeline) sorted() []*camera {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
 	return out
+}
+
+func withReason(m map[string]string, id, why string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[id] = why
+	return m
 }
 
 func sortedIDs(m map[string]config.Camera) []string {

@@ -255,6 +255,56 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 	}
 }
 
+// A camera that changed is another one for the program, and the same for who watches it.
+func TestViewersStayWithAChangedCamera(t *testing.T) {
+	b := start(t, 2, "", nil)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b.detection(t, "cam2", func(*event.Detection) bool { return true })
+	var views []web.PictureStream
+	for _, annotated := range []bool{false, true} {
+		pics, err := b.Pictures([]string{"cam1", "cam2"}, annotated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pics.Close()
+		views = append(views, pics)
+	}
+	next := *b.cfg
+	changed := b.cfg.Cameras["cam2"]
+	changed.Name = "Renamed"
+	next.Cameras = map[string]config.Camera{"cam1": b.cfg.Cameras["cam1"], "cam2": changed}
+	if _, err := b.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	reloaded := time.Now()
+	for i, pics := range views {
+		for seen := map[string]bool{}; !seen["cam1"] || !seen["cam2"]; {
+			p, err := pics.Next(ctx)
+			if err != nil {
+				t.Fatalf("view %d ended at %v after pictures of %v", i, err, seen)
+			}
+			seen[p.Camera] = seen[p.Camera] || p.CapturedAt.After(reloaded)
+		}
+	}
+
+	next.Cameras = map[string]config.Camera{"cam1": b.cfg.Cameras["cam1"]}
+	gone, err := b.Pictures([]string{"cam2"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	if _, err := b.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = gone.Next(ctx)
+	}
+	if ctx.Err() != nil {
+		t.Error("the view of a removed camera did not end")
+	}
+}
+
 func TestStopAtAnyMoment(t *testing.T) {
 	for _, fault := range []string{"", "silent", "auth", "novideo", "stall:3", "close:2"} {
 		t.Run("fault "+fault, func(t *testing.T) {

@@ -38,10 +38,10 @@ type worker struct {
 type stamps struct{ batched, inferred time.Time }
 
 func (p *Pipeline) newWorker() *worker {
-	n := max(1, p.engine.Info().MaxBatch)
+	n := max(1, p.model.Info().MaxBatch)
 	w := &worker{
 		sched: p.sched, health: p.health, pulse: &pulse{base: p.start}, stats: p.engineStats, now: p.now,
-		open: func(ctx context.Context) (runner, error) { return newCPURunner(ctx, p.engine) },
+		open: p.openRunner,
 		jobs: make([]job, n), frames: make([]*framepool.Frame, n),
 		transforms: make([]preprocess.Transform, n), detections: make([][]infer.Detection, n),
 	}

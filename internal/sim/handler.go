@@ -12,7 +12,6 @@ import (
 // goroutines.
 type handler struct {
 	cameras map[string]*camera // by path, with its slash
-	opened  chan struct{}      // closed when the cameras have their streams, which takes a running server
 }
 
 var (
@@ -27,12 +26,7 @@ var (
 	_ gortsplib.ServerHandlerOnPacketsLost      = (*handler)(nil)
 )
 
-// find gives the camera at a path. The first clients may come before the
-// cameras are open: they wait.
-func (h *handler) find(path string) *camera {
-	<-h.opened
-	return h.cameras[strings.TrimSuffix(path, "/")]
-}
+func (h *handler) find(path string) *camera { return h.cameras[strings.TrimSuffix(path, "/")] }
 
 // login checks the credentials that a request must carry.
 func (c *camera) login(conn *gortsplib.ServerConn, req *base.Request) bool {

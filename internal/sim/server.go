@@ -167,16 +167,19 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	h := &handler{cameras: map[string]*camera{}, opened: make(chan struct{})}
+	h := &handler{cameras: map[string]*camera{}}
 	for _, c := range s.cameras {
 		h.cameras["/"+c.Path] = c
 	}
-	server, err := s.start(h, listener)
+	gate := &gatedListener{Listener: listener, open: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(gate.open) })
+	server, err := s.start(h, gate)
 	if err != nil {
 		_ = listener.Close() // the first error tells more
 		return fmt.Errorf("run simulated cameras: %w", err)
 	}
 	defer server.Close()
+	defer open() // or Close would wait for Accept
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -184,14 +187,12 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	for _, c := range s.cameras {
 		if err := c.open(server); err != nil {
-			h.cameras = nil
-			close(h.opened)
 			return fmt.Errorf("run simulated camera %s: %w", c.Path, err)
 		}
 		defer c.stream.Close()
 		wg.Go(func() { c.run(ctx) })
 	}
-	close(h.opened)
+	open()
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- server.Wait() })
 	select {
@@ -201,6 +202,19 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	case err := <-ended:
 		return fmt.Errorf("run simulated cameras: %w", err)
 	}
+}
+
+// gatedListener lets nobody in before the streams are there: they can be made
+// only once the server runs.
+type gatedListener struct {
+	net.Listener
+	open chan struct{}
+}
+
+// Accept implements net.Listener.
+func (g *gatedListener) Accept() (net.Conn, error) {
+	<-g.open
+	return g.Listener.Accept()
 }
 
 // start finds a pair of free UDP ports, even and odd, as RTP wants them.

@@ -16,7 +16,7 @@ func HostKernels(tb testing.TB, source string) string {
 		tb.Fatal("no C++ compiler: apt-get install -y --no-install-recommends g++")
 	}
 	out := filepath.Join(tb.TempDir(), "kernels.so")
-	cmd := exec.CommandContext(tb.Context(), "g++", "-x", "c++", "-std=c++17", "-DHOST", "-O2", "-ffp-contract=off",
+	cmd := exec.CommandContext(tb.Context(), "g++", "-x", "c++", "-std=c++17", "-DHOST", "-O1", "-ffp-contract=off",
 		"-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fsanitize=undefined", "-fno-sanitize-recover", "-static-libubsan",
 		"-shared", "-fPIC", "-o", out, filepath.Join(Root(tb), source))
 	if text, err := cmd.CombinedOutput(); err != nil {

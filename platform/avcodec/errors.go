@@ -62,3 +62,6 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string { return "libavcodec is not available" }
+
+// Try is what the operator can do.
+func (e *UnavailableError) Try() string { return e.Hint }

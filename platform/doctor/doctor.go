@@ -42,9 +42,8 @@ type Report struct {
 type Probes struct {
 	Version string // of the program
 
-	// Frame memory, as the pools will have it.
 	BudgetBytes int64
-	BudgetWhy   string
+	BudgetWhy   string // how much the frame pools may take together, and why so much
 
 	FFmpeg  FFmpeg
 	Runtime Runtime
@@ -86,8 +85,8 @@ type Listen struct {
 func Examine(p platform.Platform, probes Probes) Report {
 	r := Report{Version: probes.Version, Platform: p, Status: OK}
 	r.Checks = append(r.Checks, cpu(p.CPU), memory(p.Memory))
-	if probes.BudgetBytes > 0 {
-		r.add("frame memory", OK, fmt.Sprintf("%s (%s)", bytes(probes.BudgetBytes), probes.BudgetWhy), "")
+	if probes.BudgetWhy != "" {
+		r.Checks = append(r.Checks, budget(probes))
 	}
 	r.Checks = append(r.Checks, memlock(p.Memory), hugePages(p.Memory))
 	if p.Nodes > 1 {
@@ -113,10 +112,6 @@ func Examine(p platform.Platform, probes Probes) Report {
 		r.Status = worse(r.Status, c.Status)
 	}
 	return r
-}
-
-func (r *Report) add(name string, s Status, detail, fix string) {
-	r.Checks = append(r.Checks, Check{Name: name, Status: s, Detail: detail, Fix: fix})
 }
 
 // Count gives how many checks have a status.
@@ -175,6 +170,18 @@ func memory(m platform.Memory) Check {
 	if least < enoughMemory {
 		c.Status = Warn
 		c.Fix = "less than 1 GiB holds a camera or two; raise MemoryMax= or the container's --memory"
+	}
+	return c
+}
+
+// oneCamera is the frame pool of a camera of 1080p, roughly.
+const oneCamera = 64 << 20
+
+func budget(p Probes) Check {
+	c := Check{Name: "frame memory", Status: OK, Detail: p.BudgetWhy}
+	if p.BudgetBytes < oneCamera {
+		c.Status = Warn
+		c.Fix = "hardly a camera of 1080p fits: raise memory.limit, or the limit that it comes from"
 	}
 	return c
 }

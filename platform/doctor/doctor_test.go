@@ -59,7 +59,7 @@ func orin() platform.Platform {
 func good() doctor.Probes {
 	names := []string{"h264", "hevc", "mjpeg"}
 	return doctor.Probes{
-		Version: "1.0", BudgetBytes: 90 << 30, BudgetWhy: "70 % of the cgroup's limit",
+		Version: "1.0", BudgetBytes: 90 << 30, BudgetWhy: "89.6 GiB, 70 % of 128 GiB (cgroup)",
 		FFmpeg:  doctor.FFmpeg{Version: "59.37.100", Asked: names, Decoders: names},
 		Runtime: doctor.Runtime{Path: "/usr/local/lib/edgecam/libonnxruntime.so.1", Version: "1.30.0"},
 		Model:   doctor.Model{Name: "builtin:nanodet-g", Precision: "int8", Provider: "cpu", Labels: 80, ProbeMS: 17.42},
@@ -131,6 +131,15 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs; got:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+func TestExamineBudget(t *testing.T) {
+	for bytes, want := range map[int64]doctor.Status{64 << 20: doctor.OK, 64<<20 - 1: doctor.Warn} {
+		r := doctor.Examine(server(), doctor.Probes{BudgetBytes: bytes, BudgetWhy: "as configured"})
+		if r.Status != want {
+			t.Errorf("%d bytes: %s, want %s", bytes, r.Status, want)
+		}
 	}
 }
 

@@ -43,12 +43,16 @@ func (b *Binding) bind(f function, name string, t *Tensor) error {
 }
 
 // Run infers once. The calling thread does the work.
-func (b *Binding) Run() error {
-	const noOptions = 0
-	if b.handle == 0 {
+func (b *Binding) Run() error { return b.run(0) }
+
+// RunWith is Run with options.
+func (b *Binding) RunWith(o *RunOptions) error { return b.run(o.handle) }
+
+func (b *Binding) run(options uintptr) error {
+	if b.handle == 0 || b.session.handle == 0 {
 		return fmt.Errorf("run model: %w", ErrClosed)
 	}
-	if err := b.session.library.call(fnRunWithBinding, b.session.handle, noOptions, b.handle); err != nil {
+	if err := b.session.library.call(fnRunWithBinding, b.session.handle, options, b.handle); err != nil {
 		return fmt.Errorf("run model: %w", err)
 	}
 	return nil

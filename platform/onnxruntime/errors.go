@@ -25,6 +25,9 @@ func (e *UnavailableError) Error() string {
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
+// Try is what the operator can do.
+func (e *UnavailableError) Try() string { return e.Hint }
+
 // Code is an OrtErrorCode.
 type Code int32
 

@@ -29,7 +29,7 @@ type Library struct {
 	path    string
 	version string
 	api     int
-	table   [tableSize]uintptr
+	table   [tableSize22]uintptr
 
 	env       uintptr // OrtEnv, one a process: the library counts its references
 	allocator uintptr // the default OrtAllocator, never released
@@ -38,6 +38,7 @@ type Library struct {
 	mu       sync.Mutex
 	sessions int // open sessions and tensors, which need the environment
 	closed   bool
+	plugins  map[string]string // registered provider libraries: path and the name given
 }
 
 // Open loads the library at path. Errors are *UnavailableError.
@@ -115,7 +116,11 @@ func (l *Library) negotiate(getBase uintptr) error {
 	for v := min(minor, newestAPI); v >= oldestAPI; v-- {
 		if api, _, _ := purego.SyscallN(getAPI, uintptr(v)); api != 0 {
 			l.api = v
-			copy(l.table[:], words(api, tableSize))
+			size := tableSize17
+			if v >= pluginAPI {
+				size = tableSize22
+			}
+			copy(l.table[:], words(api, int(size)))
 			return nil
 		}
 	}

@@ -14,6 +14,11 @@ type SessionOptions struct {
 	// Config holds session configuration entries beside the ones that are
 	// always set, e.g. "session.disable_prepacking": "1".
 	Config map[string]string
+	// Providers run what they can, the first one first. None: the CPU.
+	Providers []Provider
+	// Profile is the beginning of the path of a file that notes every node that
+	// runs until EndProfile. Empty: none is written.
+	Profile string
 }
 
 // Session is a loaded model. Its methods are safe for concurrent use.
@@ -90,6 +95,10 @@ func (l *Library) sessionOptions(opts SessionOptions) (uintptr, error) {
 			return 0, err
 		}
 	}
+	if err := l.extendOptions(options, opts); err != nil {
+		l.release(fnReleaseSessionOptions, options)
+		return 0, err
+	}
 	// Idle pool threads would spin on a core that decoding needs.
 	entries := map[string]string{"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}
 	for key, value := range opts.Config {
@@ -103,6 +112,20 @@ func (l *Library) sessionOptions(opts SessionOptions) (uintptr, error) {
 		}
 	}
 	return options, nil
+}
+
+// extendOptions adds what only some sessions have.
+func (l *Library) extendOptions(options uintptr, opts SessionOptions) error {
+	for _, p := range opts.Providers {
+		if err := l.appendProvider(options, p); err != nil {
+			return err
+		}
+	}
+	if opts.Profile == "" {
+		return nil
+	}
+	prefix := cString(opts.Profile)
+	return l.call(fnEnableProfiling, options, uintptr(unsafe.Pointer(prefix)))
 }
 
 // Inputs and Outputs are the model's ports, in its own order.

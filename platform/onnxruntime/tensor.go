@@ -6,27 +6,36 @@ import (
 	"unsafe"
 )
 
-// Tensor is a float32 tensor outside of the Go heap.
+// Tensor is a tensor outside of the Go heap.
 type Tensor struct {
 	library *Library
 	shape   []int64
-	data    []float32
+	bytes   []byte    // nil on a GPU
+	data    []float32 // of a float32 tensor
 	close   sync.Once
 	handle  uintptr // OrtValue
 }
 
-// NewTensor makes a tensor with memory of its own, zeroed. Every dimension
-// must be at least 1.
+// NewTensor makes a float32 tensor with memory of its own, zeroed. Every
+// dimension must be at least 1.
 func (l *Library) NewTensor(shape ...int64) (*Tensor, error) {
+	return l.NewTensorOf(Float32, shape...)
+}
+
+// NewTensorOf is NewTensor for float32 or float16.
+func (l *Library) NewTensorOf(element ElementType, shape ...int64) (*Tensor, error) {
 	n, err := elements(shape)
 	if err != nil {
 		return nil, err
+	}
+	if element.size() == 0 {
+		return nil, fmt.Errorf("make tensor %v: edgecam makes none of %v", shape, element)
 	}
 	if err := l.hold(); err != nil {
 		return nil, fmt.Errorf("make tensor %v: %w", shape, err)
 	}
 	t := &Tensor{library: l, shape: shape}
-	err = l.call(fnCreateTensorAsOrtValue, l.allocator, uintptr(unsafe.Pointer(&shape[0])), uintptr(len(shape)), uintptr(Float32), uintptr(unsafe.Pointer(&t.handle)))
+	err = l.call(fnCreateTensorAsOrtValue, l.allocator, uintptr(unsafe.Pointer(&shape[0])), uintptr(len(shape)), uintptr(element), uintptr(unsafe.Pointer(&t.handle)))
 	if err != nil {
 		l.drop()
 		return nil, fmt.Errorf("make tensor %v: %w", shape, err)
@@ -36,15 +45,18 @@ func (l *Library) NewTensor(shape ...int64) (*Tensor, error) {
 		t.Close()
 		return nil, fmt.Errorf("make tensor %v: %w", shape, err)
 	}
-	t.data = unsafe.Slice((*float32)(pointer(data)), n)
-	clear(t.data)
+	t.bytes = unsafe.Slice((*byte)(pointer(data)), n*element.size())
+	clear(t.bytes)
+	if element == Float32 {
+		t.data = unsafe.Slice((*float32)(pointer(data)), n)
+	}
 	return t, nil
 }
 
-// Prefix is a tensor of the first n entries of the first dimension, over the
+// Prefix is a float32 tensor of the first n entries of the first dimension, over the
 // same memory: it must be closed before t.
 func (t *Tensor) Prefix(n int) (*Tensor, error) {
-	if n < 1 || int64(n) > t.shape[0] {
+	if n < 1 || int64(n) > t.shape[0] || t.data == nil {
 		return nil, fmt.Errorf("take %d of tensor %v: out of range", n, t.shape)
 	}
 	l := t.library
@@ -77,14 +89,17 @@ func elements(shape []int64) (int, error) {
 	return int(n), nil
 }
 
-// Data is the tensor's memory, until Close.
+// Bytes is the tensor's memory, until Close; nil on a GPU.
+func (t *Tensor) Bytes() []byte { return t.bytes }
+
+// Data is the memory of a float32 tensor, until Close; nil on a GPU.
 func (t *Tensor) Data() []float32 { return t.data }
 
 // Close frees the tensor. It may be called twice.
 func (t *Tensor) Close() {
 	t.close.Do(func() {
 		t.library.release(fnReleaseValue, t.handle)
-		t.handle, t.data = 0, nil
+		t.handle, t.bytes, t.data = 0, nil, nil
 		t.library.drop()
 	})
 }

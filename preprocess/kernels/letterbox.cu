@@ -145,11 +145,12 @@ DEVICE Tile letterbox_tile(const Image *m, const Tensor *o, int x, int y) {
 
 #ifdef HOST
 
-extern "C" void letterbox_host(const Image *images, const Tensor *o, int n, int nthreads, u8 *memory) {
-  shared = memory;
-  for (int z = 0; z < n; z++)
-    for (int y = 0; y << o->log_h < o->height; y++)
-      for (int x = 0; x << o->log_w < o->width; x++) {
+static void letterbox_host(const Image *images, const Tensor *o, const unsigned *shape, unsigned bytes) {
+  Block memory(bytes);
+  int nthreads = shape[3];
+  for (unsigned z = 0; z < shape[2]; z++)
+    for (unsigned y = 0; y < shape[1]; y++)
+      for (unsigned x = 0; x < shape[0]; x++) {
         for (int tid = 0; tid < nthreads; tid++) place_image(&images[z], tid);
         const Image *m = image();
         Tile t = letterbox_tile(m, o, x, y);
@@ -158,6 +159,16 @@ extern "C" void letterbox_host(const Image *images, const Tensor *o, int n, int 
         for (int tid = 0; tid < nthreads; tid++) fetch(m, &t, o->log_h, tid, nthreads);
         for (int tid = 0; tid < nthreads; tid++) emit(m, o, &t, tid, nthreads);
       }
+}
+
+// launch_host does what the driver does with cuLaunchKernel's arguments; shape
+// is grid and block.
+extern "C" int launch_host(const char *kernel, const unsigned *shape, unsigned bytes, void **params) {
+  if (!strcmp(kernel, "letterbox_small"))
+    letterbox_host((const Image *)params[0], (const Tensor *)params[1], shape, bytes);
+  else
+    letterbox_host((const Image *)real(*(u64 *)params[0]), (const Tensor *)params[1], shape, bytes);
+  return 0;
 }
 
 extern "C" int image_size() { return sizeof(Image); }

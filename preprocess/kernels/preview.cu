@@ -302,15 +302,19 @@ DEVICE void emit_preview(const Preview *m, int x, int y, int tid, int nthreads) 
 
 #ifdef HOST
 
-extern "C" void preview_host(const Preview *from, int nthreads, u8 *memory) {
-  shared = memory;
-  for (int y = 0; y << from->log_h < from->rows; y++)
-    for (int x = 0; x << from->log_w < from->cols; x++) {
-      for (int tid = 0; tid < nthreads; tid++) place_preview(from, tid);
+// launch_host does what the driver does with cuLaunchKernel's arguments; shape
+// is grid and block.
+extern "C" int launch_host(const char *, const unsigned *shape, unsigned bytes, void **params) {
+  Block memory(bytes);
+  int nthreads = shape[3];
+  for (unsigned y = 0; y < shape[1]; y++)
+    for (unsigned x = 0; x < shape[0]; x++) {
+      for (int tid = 0; tid < nthreads; tid++) place_preview((const Preview *)params[0], tid);
       for (int tid = 0; tid < nthreads; tid++) place_areas(preview_of(), x, y, tid);
       for (int tid = 0; tid < nthreads; tid++) average(preview_of(), tid, nthreads);
       for (int tid = 0; tid < nthreads; tid++) emit_preview(preview_of(), x, y, tid, nthreads);
     }
+  return 0;
 }
 
 extern "C" int preview_size() { return sizeof(Preview); }

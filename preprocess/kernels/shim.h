@@ -13,6 +13,8 @@ typedef unsigned long long u64;
 #ifdef HOST
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEVICE static inline
@@ -21,7 +23,28 @@ typedef unsigned long long u64;
 struct dim { int x, y, z; };
 struct vec { u32 w[4]; };
 
-static u8 *shared; // of the block; each host entry sets it
+static u8 *shared; // of the block
+
+// Block is the shared memory of a launch on the host. What a kernel writes
+// behind it ends the process.
+struct Block {
+  u8 *memory;
+  unsigned size;
+  static const int guard = 64;
+  Block(unsigned n) : size(n) {
+    memory = (u8 *)aligned_alloc(128, (n + guard + 127) & ~127u);
+    memset(memory, 0xa5, n + guard);
+    shared = memory;
+  }
+  ~Block() {
+    for (int i = 0; i < guard; i++)
+      if (memory[size + i] != 0xa5) {
+        fprintf(stderr, "kernel wrote behind its %u bytes of shared memory\n", size);
+        abort();
+      }
+    free(memory);
+  }
+};
 
 DEVICE float rounded(float v) { return rintf(v); }
 DEVICE float madd(float a, float b, float c) { return fmaf(a, b, c); }
@@ -29,11 +52,13 @@ DEVICE float float_of(u32 bits) { float f; memcpy(&f, &bits, 4); return f; }
 DEVICE u32 bits_of(float f) { u32 b; memcpy(&b, &f, 4); return b; }
 DEVICE u16 half_bits(float v) { _Float16 h = (_Float16)v; u16 b; memcpy(&b, &h, 2); return b; }
 DEVICE float float_of_half(u16 b) { _Float16 h; memcpy(&h, &b, 2); return (float)h; }
-DEVICE vec load_vec(u64 p) { vec v; memcpy(&v, (const void *)p, 16); return v; }
+// real is the memory at a device address: the stand-in for the driver marks them.
+DEVICE void *real(u64 p) { return (void *)(p & ~(1ull << 47)); }
+DEVICE vec load_vec(u64 p) { vec v; memcpy(&v, real(p), 16); return v; }
 DEVICE u32 word(const vec *v, int i) { return v->w[i]; }
 DEVICE vec make_vec(u32 a, u32 b, u32 c, u32 d) { vec v = {{a, b, c, d}}; return v; }
-template <typename T> DEVICE T load(u64 p) { T v; memcpy(&v, (const void *)p, sizeof v); return v; }
-template <typename T> DEVICE void store(u64 p, T v) { memcpy((void *)p, &v, sizeof v); }
+template <typename T> DEVICE T load(u64 p) { T v; memcpy(&v, real(p), sizeof v); return v; }
+template <typename T> DEVICE void store(u64 p, T v) { memcpy(real(p), &v, sizeof v); }
 DEVICE u32 atomic_add(u64 p, u32 n) { u32 v = load<u32>(p); store<u32>(p, v + n); return v; }
 DEVICE void atomic_or(u64 p, u32 n) { store<u32>(p, load<u32>(p) | n); }
 DEVICE u64 atomic_min(u64 p, u64 n) { u64 v = load<u64>(p); if (n < v) store<u64>(p, n); return v; }

@@ -142,6 +142,17 @@ await given('many', {}, async ({ mock, page }) => {
   });
 });
 
+const phone = { viewport: { width: 360, height: 740 } };
+await given('many', { page: phone, before: (m) => Object.assign(m.system, { login: true }) }, async ({ mock, page }) => {
+  await tests.check('360 px wide, with many cameras and a login: nothing sticks out', async () => {
+    mock.cameras.forEach((c) => Object.assign(c, { state: 'live' }));
+    await page.getByRole('button', { name: 'Log out' }).waitFor();
+    await until('a picture', fresh(page, 'cam-1'));
+    await shoot(page, 'login-phone');
+    assertEqual(await page.evaluate(() => document.documentElement.scrollWidth), 360, 'width of the page');
+  });
+});
+
 await given('empty', {}, async ({ mock, page }) => {
   await tests.check('without cameras it says how to add one, and shows it when it comes', async () => {
     await page.getByTestId('empty').waitFor();

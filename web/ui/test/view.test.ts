@@ -10,7 +10,7 @@ import { ChangeTeller } from '../src/changes';
 import { bytes, count, ms, span } from '../src/format';
 import { pictureState, type PictureFacts } from '../src/freshness';
 import { commonAspect, neighbour } from '../src/layout';
-import { fit, hueOf, hues, placeBoxes } from '../src/live/boxes';
+import { fit, hueOf, hues, placeBoxes, placeLabels, type DrawnBox, type Rect } from '../src/live/boxes';
 import { band, ceiling, line } from '../src/plot';
 import { parsePrefs, PrefStore } from '../src/prefs';
 import { linkTo, parseRoute } from '../src/route';
@@ -110,6 +110,41 @@ describe('boxes', () => {
     [{ ...all, boxes: false }, []],
   ])('labels them as asked: %o', (options, want) => {
     expect(placeBoxes(detection, { x: 0, y: 0, w: 800, h: 400 }, options).map((b) => b.text)).toEqual(want);
+  });
+
+  const box = (track: number, x: number, y: number, w = 40, h = 90): DrawnBox => ({ x, y, w, h, hue: 0, track, text: `person #${track}` });
+  const labels = (boxes: DrawnBox[], rect: Rect = { x: 0, y: 0, w: 640, h: 480 }) => placeLabels(boxes, rect, () => 80, 16, 2);
+
+  it.each([
+    ['above', box(1, 100, 100), [99, 83]],
+    ['inside at the top edge', box(1, 100, 5), [101, 6]],
+    ['in the picture at the right edge', box(1, 620, 100), [560, 83]],
+    ['below a box that is too low for it', box(1, 100, 2, 40, 10), [101, 3]],
+    ['in the corner where there is no place', box(1, 0, 0, 640, 480), [1, 1]],
+  ])('puts a label %s', (_, b, [x, y]) => {
+    const [l] = labels([b]);
+    expect([l!.x, l!.y]).toEqual([x, y]);
+  });
+
+  it('lays no label on another one while there is room', () => {
+    const crowd = Array.from({ length: 8 }, (_, i) => box(i, 100 + i * 25, 200 + (i % 3) * 10));
+    const found = labels(crowd);
+    expect(found).toHaveLength(8);
+    for (const a of found) {
+      for (const b of found) {
+        const meet = a !== b && a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+        expect(meet, `${a.box.text} and ${b.box.text}`).toBe(false);
+      }
+    }
+    const last = found.at(-1)!;
+    expect(last.box.track, 'who has no id yet chooses last').toBe(0);
+  });
+
+  it('keeps all labels in a picture that is too small for them', () => {
+    const rect = { x: 10, y: 10, w: 60, h: 30 };
+    for (const l of labels([box(1, 10, 10, 60, 30), box(2, 12, 12, 40, 20)], rect)) {
+      expect([l.x >= rect.x, l.y >= rect.y, l.y + l.h <= rect.y + rect.h]).toEqual([true, true, true]);
+    }
   });
 
   it('gives a label the same colour always', () => {
@@ -263,6 +298,9 @@ describe('words and numbers', () => {
     [bytes(200 * 2 ** 20), '200 MiB'],
     [bytes(5.2 * 2 ** 30), '5.2 GiB'],
     [ms(41.6), '42 ms'],
+    [ms(999.4), '999 ms'],
+    [ms(999.6), '1.0 s'],
+    [ms(1322), '1.3 s'],
     [ms(12_340), '12.3 s'],
     [count(1234567), '1,234,567'],
     [dropWords('no_key_frame'), 'waited for a key frame'],

@@ -2,7 +2,7 @@
 // boxes, painted in the same turn so that they never show different moments.
 
 import type { Detection } from '../api/types';
-import { fit, placeBoxes, type BoxOptions, type DrawnBox, type Rect } from './boxes';
+import { fit, placeBoxes, placeLabels, type BoxOptions, type DrawnBox, type Label, type Rect } from './boxes';
 import type { BoxKind, Picture, Shown } from './sync';
 
 /** A decoded picture. */
@@ -120,19 +120,15 @@ function paint(g: CanvasRenderingContext2D, boxes: DrawnBox[], rect: Rect, carri
     g.strokeRect(b.x, b.y, b.w, b.h);
   }
   g.setLineDash([]);
-  for (const b of boxes) if (b.text !== '') paintLabel(g, b, rect, size, line);
+  const pad = size * 0.4;
+  const width = (text: string): number => Math.ceil(g.measureText(text).width + 2 * pad);
+  for (const label of placeLabels(boxes, rect, width, Math.round(size * 1.5), line)) paintLabel(g, label, pad);
   g.globalAlpha = 1;
 }
 
-function paintLabel(g: CanvasRenderingContext2D, b: DrawnBox, rect: Rect, size: number, line: number): void {
-  const h = Math.round(size * 1.5);
-  const w = Math.ceil(g.measureText(b.text).width) + size * 0.8;
-  const edge = line / 2;
-  const x = Math.max(rect.x, Math.min(b.x - edge, rect.x + rect.w - w));
-  const above = b.y - edge - h;
-  const y = above >= rect.y ? above : Math.min(b.y + edge, rect.y + rect.h - h);
-  g.fillStyle = colours[b.hue]!;
+function paintLabel(g: CanvasRenderingContext2D, { x, y, w, h, box }: Label, pad: number): void {
+  g.fillStyle = colours[box.hue]!;
   g.fillRect(x, y, w, h);
   g.fillStyle = ink;
-  g.fillText(b.text, x + size * 0.4, y + h / 2 + 0.5);
+  g.fillText(box.text, x + pad, y + h / 2 + 0.5);
 }

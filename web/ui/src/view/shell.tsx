@@ -106,8 +106,8 @@ function Tally({ cameras }: { cameras: readonly Camera[] }): JSX.Element {
     <p class={`tally ${live === wanted.length ? 'all' : 'some'}`} data-testid="tally">
       <span class="num">
         {live} of {wanted.length}
-      </span>{' '}
-      live
+      </span>
+      <span class="word"> live</span>
     </p>
   );
 }

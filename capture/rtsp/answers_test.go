@@ -1,0 +1,227 @@
+package rtsp_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"edgecam/capture"
+	"edgecam/capture/rtsp"
+)
+
+// obedient answers everything as a camera should, and lets change answer first
+// where it wants to.
+func obedient(change func(c *scriptConn, req scriptRequest) (done bool)) func(*scriptConn) {
+	return func(c *scriptConn) {
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		flooding := false
+		defer func() {
+			close(stop)
+			if flooding {
+				<-ended
+			}
+		}()
+		for {
+			req, ok := c.read()
+			if !ok {
+				return
+			}
+			if change != nil && change(c, req) {
+				continue
+			}
+			switch req.method {
+			case "DESCRIBE":
+				c.reply(req, 200, "Content-Type: application/sdp", goodSDP)
+			case "SETUP":
+				c.reply(req, 200, "Session: 1234;timeout=60\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1", "")
+			case "PLAY":
+				c.reply(req, 200, "Session: 1234", "")
+				flooding = true
+				go func() {
+					defer close(ended)
+					c.flood(stop)
+				}()
+			default:
+				c.reply(req, 200, "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN", "")
+			}
+		}
+	}
+}
+
+// Answers that are not quite right must not cost the video.
+func TestAnswersOfTheField(t *testing.T) {
+	t.Parallel()
+	describe := func(header, body string) func(*scriptConn, scriptRequest) bool {
+		return func(c *scriptConn, req scriptRequest) bool {
+			if req.method != "DESCRIBE" {
+				return false
+			}
+			c.reply(req, 200, header, body)
+			return true
+		}
+	}
+	options := func(code int, header string) func(*scriptConn, scriptRequest) bool {
+		return func(c *scriptConn, req scriptRequest) bool {
+			if req.method != "OPTIONS" {
+				return false
+			}
+			c.reply(req, code, header, "")
+			return true
+		}
+	}
+	tests := []struct {
+		name   string
+		change func(*scriptConn, scriptRequest) bool
+	}{
+		{"as it should be", nil},
+		{"OPTIONS is unknown", options(405, "")},
+		{"OPTIONS is not implemented", options(501, "")},
+		{"OPTIONS is moved", options(301, "Location: rtsp://127.0.0.1:1/")},
+		{"no Content-Type", describe("X-Nothing: 1", goodSDP)},
+		{"upper case Content-Type", describe("Content-Type: Application/SDP", goodSDP)},
+		{"Content-Type with a character set", describe("Content-Type: application/sdp; charset=utf-8", goodSDP)},
+		{"empty Content-Base", describe("Content-Type: application/sdp\r\nContent-Base: ", goodSDP)},
+		{"Content-Base without a scheme", describe("Content-Type: application/sdp\r\nContent-Base: 127.0.0.1/x/", goodSDP)},
+		{"Content-Base of a private address", describe("Content-Type: application/sdp\r\nContent-Base: rtsp://10.255.255.1/x/", goodSDP)},
+		{"broken audio track", describe("Content-Type: application/sdp", goodSDP+"m=audio 0 RTP/AVP 97\r\na=rtpmap:97 MPEG4-GENERIC/16000\r\na=control:trackID=1\r\n")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			addr := startScript(t, obedient(tt.change))
+			receive(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Transport: rtsp.TCP}, 5)
+		})
+	}
+}
+
+// SETUP asks for the video alone, at the URL that players would use.
+func TestOnlyVideoIsSetUp(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	addr := startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
+		switch req.method {
+		case "DESCRIBE":
+			c.reply(req, 200, "Content-Type: application/sdp", strings.Replace(goodSDP, "m=video",
+				"m=audio 0 RTP/AVP 8\r\na=control:trackID=7\r\na=sendonly\r\nm=video", 1))
+			return true
+		case "SETUP":
+			asked = append(asked, req.url)
+		}
+		return false
+	}))
+	receive(t, rtsp.Options{URL: "rtsp://" + addr + "/cam/realmonitor?channel=1&subtype=0", Transport: rtsp.TCP}, 3)
+	if want := "rtsp://" + addr + "/cam/realmonitor?channel=1&subtype=0/trackID=0"; len(asked) != 1 || asked[0] != want {
+		t.Errorf("SETUP asks for %v, want %s", asked, want)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	t.Run("relative", func(t *testing.T) {
+		addr := startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
+			if req.method == "DESCRIBE" && !strings.HasSuffix(req.url, "/moved") {
+				c.reply(req, 302, "Location: /moved", "")
+				return true
+			}
+			return false
+		}))
+		receive(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Transport: rtsp.TCP}, 3)
+	})
+	t.Run("for ever", func(t *testing.T) {
+		n := 0
+		addr := startScript(t, func(c *scriptConn) {
+			obedient(func(c *scriptConn, req scriptRequest) bool {
+				if req.method == "DESCRIBE" {
+					n++
+					c.reply(req, 302, fmt.Sprintf("Location: /x%d", n), "")
+					return true
+				}
+				return false
+			})(c)
+		})
+		_, err := attempt(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Transport: rtsp.TCP}, 1)
+		var status *capture.StatusError
+		if !errors.As(err, &status) || status.Code != 302 {
+			t.Errorf("error is %v", err)
+		}
+		if n != 6 {
+			t.Errorf("%d requests", n)
+		}
+	})
+	t.Run("to another host that asks for the password", func(t *testing.T) {
+		var given []string
+		// "localhost" is another host than 127.0.0.1, as far as names go.
+		thief := startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
+			if a := req.header.Get("Authorization"); a != "" {
+				given = append(given, a)
+			}
+			if req.method == "DESCRIBE" {
+				c.reply(req, 401, `WWW-Authenticate: Basic realm="x"`, "")
+				return true
+			}
+			return false
+		}))
+		_, port, err := net.SplitHostPort(thief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
+			if req.method == "DESCRIBE" {
+				c.reply(req, 302, "Location: rtsp://localhost:"+port+"/x", "")
+				return true
+			}
+			return false
+		}))
+		_, err = attempt(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Username: "admin", Password: secret, Transport: rtsp.TCP}, 1)
+		var auth *capture.AuthError
+		if !errors.As(err, &auth) {
+			t.Errorf("error is %v, want an AuthError", err)
+		}
+		if len(given) > 0 {
+			t.Errorf("the other host was given %q", given)
+		}
+	})
+}
+
+// A camera that calls every nonce stale says nothing about the password.
+func TestStaleNonceIsNoWrongPassword(t *testing.T) {
+	t.Parallel()
+	n := 0
+	addr := startScript(t, func(c *scriptConn) {
+		obedient(func(c *scriptConn, req scriptRequest) bool {
+			if req.method == "DESCRIBE" {
+				n++
+				c.reply(req, 401, fmt.Sprintf(`WWW-Authenticate: Digest realm="cam", nonce="%d", stale=TRUE`, n), "")
+				return true
+			}
+			return false
+		})(c)
+	})
+	_, err := attempt(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Username: "admin", Password: secret, Transport: rtsp.TCP}, 1)
+	var auth *capture.AuthError
+	var protocol *capture.ProtocolError
+	if errors.As(err, &auth) || !errors.As(err, &protocol) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// What a camera says must not carry the password into a message.
+func TestScrub(t *testing.T) {
+	t.Parallel()
+	target, err := rtsp.ParseURL("rtsp://cam/x", "admin", secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"no stream at rtsp://admin:" + secret + "@cam/x",
+		"no stream at rtsp://admin:Sw%25rd%2Ff%40sh%20%C3%A4%3F%23@cam/x",
+		"Authorization: Basic YWRtaW46U3clcmQvZkBzaCDDpD8j",
+	} {
+		mustNotLeak(t, rtsp.Scrub(target, text))
+	}
+	if got := rtsp.Scrub(target, "invalid header"); got != "invalid header" {
+		t.Errorf("a text without the password becomes %q", got)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"edgecam/infer"
+	"edgecam/infer/ort"
+	"edgecam/internal/config"
+	"edgecam/internal/pipeline"
+	"edgecam/platform"
+	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
+	"edgecam/platform/onnxruntime"
+	"edgecam/preprocess"
+)
+
+// inference is where the model runs: on a card, on the processor, or, without a
+// runtime that can be used, nowhere.
+type inference struct {
+	gpu     *pipeline.GPU
+	cpu     *ort.Engine
+	problem string // why neither
+	note    string // why the processor although there is a card
+}
+
+// openInference takes what the configuration allows, the card first. A card that
+// cannot serve leaves the processor at work with one warning, unless the
+// configuration demands it. A runtime that is not there leaves the cameras and
+// the dashboard running, with the reason shown; a model that is named and cannot
+// be used ends the start.
+func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) (*inference, error) {
+	in := &inference{}
+	err := in.openGPU(ctx, cfg, box, driver, codecs, logger)
+	if err == nil && in.gpu != nil {
+		report(logger, in.gpu.Info())
+		return in, nil
+	}
+	if err != nil {
+		if demand := demandsGPU(cfg); demand != "" {
+			return nil, fmt.Errorf("%s, and the GPU cannot serve: %w", demand, err)
+		}
+		var wrong *preprocess.StrategyError
+		if errors.As(err, &wrong) {
+			return nil, &configError{fmt.Errorf("gpu.memory: %w", err)}
+		}
+		logger.Warn("the GPU is not used: the processor does its work", "err", err)
+		in.note = "the GPU is not used: " + err.Error()
+	}
+	return in, in.openCPU(cfg, logger)
+}
+
+// demandsGPU is what in the configuration rules the processor out.
+func demandsGPU(cfg *config.Config) string {
+	switch p := cfg.Inference.Provider; {
+	case p == "cuda" || p == "tensorrt":
+		return "inference.provider is " + p
+	case cfg.GPU.Mode == "require":
+		return "gpu.mode is require"
+	}
+	return ""
+}
+
+// openGPU opens the card that the configuration means. No card at all is an
+// error only where one is demanded.
+func (in *inference) openGPU(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) error {
+	demand := demandsGPU(cfg)
+	if cfg.GPU.Mode == "off" || cfg.Inference.Provider == "cpu" {
+		if demand != "" {
+			return fmt.Errorf("gpu.mode is %s, inference.provider is %s", cfg.GPU.Mode, cfg.Inference.Provider)
+		}
+		return nil
+	}
+	if len(box.GPUs) == 0 {
+		if demand != "" {
+			return errors.New(box.Why)
+		}
+		return nil
+	}
+	card, err := box.Select(cfg.GPU.Device)
+	if err != nil {
+		return err
+	}
+	in.gpu, err = pipeline.OpenGPU(ctx, pipeline.GPUOptions{
+		Driver: driver, Card: card, Memory: cfg.GPU.Memory, Codecs: codecs, Logger: logger,
+		NMSIoU: float32(cfg.Inference.NMSIoU),
+		Engine: ort.DeviceOptions{
+			Library: cfg.Inference.Library, Model: cfg.Inference.Model, Precision: cfg.Inference.Precision,
+			Provider: cfg.Inference.Provider, MaxBatch: cfg.Inference.MaxBatch,
+			StateDir: stateDir(cfg), Driver: box.Driver, Logger: logger,
+			Changed: func(i infer.Info) { report(logger, i) },
+		},
+	})
+	return err
+}
+
+// openCPU opens the processor's engine.
+func (in *inference) openCPU(cfg *config.Config, logger *slog.Logger) error {
+	engine, err := ort.New(ort.Options{
+		Library: cfg.Inference.Library, Model: cfg.Inference.Model, Precision: cfg.Inference.Precision,
+		MaxBatch: cfg.Inference.MaxBatch, NMSIoU: float32(cfg.Inference.NMSIoU),
+	})
+	var missing *onnxruntime.UnavailableError
+	if errors.As(err, &missing) && cfg.Inference.Library == "" {
+		logger.Warn("inference is off: pictures only", "err", err, "try", missing.Hint)
+		in.problem = fmt.Sprintf("%v. %s", err, missing.Hint)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	in.cpu = engine
+	report(logger, engine.Info())
+	return nil
+}
+
+func report(logger *slog.Logger, i infer.Info) {
+	logger.Info("model ready", "model", i.Model, "precision", i.Precision, "provider", i.Provider,
+		"runtime", i.Version, "ms_per_image", i.ProbeMS)
+}
+
+// close gives the engines back, once nothing uses them.
+func (in *inference) close(logger *slog.Logger) {
+	if in.gpu != nil {
+		in.gpu.Close()
+	}
+	if in.cpu != nil {
+		if err := in.cpu.Close(); err != nil {
+			logger.Warn("close model", "err", err)
+		}
+	}
+}
+
+// stateDir is where files go that outlive a restart, "" = nowhere.
+func stateDir(cfg *config.Config) string {
+	if cfg.StateDir != "" {
+		return cfg.StateDir
+	}
+	return os.Getenv("STATE_DIRECTORY")
+}

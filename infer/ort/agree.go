@@ -1,0 +1,124 @@
+package ort
+
+import (
+	"fmt"
+	"math"
+
+	"edgecam/infer"
+)
+
+// How far the outputs of two providers for one picture may differ.
+const (
+	scoreTolerance = 0.02
+	minOverlap     = 0.98
+	// sureScore is the score from which on a box counts; a picture without any
+	// such counts the boxes whose score is near the best.
+	sureScore = 0.4
+	nearBest  = 0.9
+)
+
+// outputs are the raw outputs for one image: four values a box, one a box and
+// class.
+type outputs struct {
+	boxes, scores []float32
+	classes       int
+}
+
+// DisagreeError says where a provider's outputs differ from those of another.
+type DisagreeError struct {
+	What string // the box or score, with both values
+}
+
+func (e *DisagreeError) Error() string { return "answers differ: " + e.What }
+
+// healthy finds values that no network at work gives: an *infer.UnhealthyError.
+func (o outputs) healthy() error {
+	if i := firstBad(o.boxes); i >= 0 {
+		return &infer.UnhealthyError{Output: "boxes", Index: i, Value: o.boxes[i], Reason: "not finite"}
+	}
+	if i := firstBad(o.scores); i >= 0 {
+		return &infer.UnhealthyError{Output: "scores", Index: i, Value: o.scores[i], Reason: "not finite"}
+	}
+	for i, v := range o.scores {
+		if v < 0 || v > 1+1e-3 {
+			return &infer.UnhealthyError{Output: "scores", Index: i, Value: v, Reason: "not between 0 and 1"}
+		}
+	}
+	if !slicesAny(o.scores) {
+		return &infer.UnhealthyError{Output: "scores", Reason: "all scores are 0"}
+	}
+	if !slicesAny(o.boxes) {
+		return &infer.UnhealthyError{Output: "boxes", Reason: "all boxes are 0"}
+	}
+	return nil
+}
+
+func firstBad(values []float32) int {
+	for i, v := range values {
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+// slicesAny tells whether any value is other than 0.
+func slicesAny(values []float32) bool {
+	for _, v := range values {
+		if v != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// agree compares got with want box by box, before any selection, so that a
+// box near a threshold cannot hide a difference. Errors: *infer.UnhealthyError
+// for got, *DisagreeError.
+func agree(want, got outputs) error {
+	if err := got.healthy(); err != nil {
+		return err
+	}
+	if len(want.boxes) != len(got.boxes) || len(want.scores) != len(got.scores) {
+		return &DisagreeError{What: fmt.Sprintf("%d and %d values", len(want.boxes)+len(want.scores), len(got.boxes)+len(got.scores))}
+	}
+	for i, w := range want.scores {
+		if d := w - got.scores[i]; d > scoreTolerance || d < -scoreTolerance {
+			return &DisagreeError{What: fmt.Sprintf("score of class %d of box %d is %.3f, wanted %.3f ± %v", i%want.classes, i/want.classes, got.scores[i], w, scoreTolerance)}
+		}
+	}
+	floor := want.floor()
+	for row := range len(want.boxes) / 4 {
+		if want.best(row) < floor {
+			continue
+		}
+		a, b := want.box(row), got.box(row)
+		if o := infer.IoU(&a, &b); o < minOverlap {
+			return &DisagreeError{What: fmt.Sprintf("box %d is (%.1f %.1f %.1f %.1f), wanted (%.1f %.1f %.1f %.1f): overlap %.3f, wanted %v",
+				row, b.X1, b.Y1, b.X2, b.Y2, a.X1, a.Y1, a.X2, a.Y2, o, minOverlap)}
+		}
+	}
+	return nil
+}
+
+// floor is the score from which on boxes are compared.
+func (o outputs) floor() float32 {
+	var best float32
+	for _, v := range o.scores {
+		best = max(best, v)
+	}
+	return min(sureScore, nearBest*best)
+}
+
+func (o outputs) best(row int) float32 {
+	var best float32
+	for _, v := range o.scores[row*o.classes : (row+1)*o.classes] {
+		best = max(best, v)
+	}
+	return best
+}
+
+func (o outputs) box(row int) infer.Detection {
+	b := o.boxes[row*4:]
+	return infer.Detection{X1: b[0], Y1: b[1], X2: b[2], Y2: b[3]}
+}

@@ -1,0 +1,265 @@
+package ort
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"edgecam/infer"
+	"edgecam/platform/cuda"
+	"edgecam/platform/onnxruntime"
+)
+
+const (
+	// stepLimit bounds each step on the GPU's goroutine while the engine is
+	// made: the first run of a shape lets cuDNN try its algorithms.
+	stepLimit = 60 * time.Second
+	// servingLimit bounds those beside serving.
+	servingLimit = 10 * time.Second
+)
+
+// DeviceEngine runs a model on a GPU. Its inputs and outputs lie in device
+// memory that stays where it is for the engine's life; Run queues on a stream
+// and does not wait. Run, Input and Outputs belong to the device's goroutine,
+// the other methods are safe for concurrent use.
+type DeviceEngine struct {
+	opts    DeviceOptions
+	dev     *cuda.Device
+	library *onnxruntime.Library
+	model   *model    // its ports and metadata; the session belongs to a lane
+	picture []float32 // the test picture
+	want    outputs   // the CPU's answer to it
+	buckets []int
+	io      deviceIO
+	own     bool // the stream is the engine's
+	// cudaTime is what the largest batch takes on CUDA, measured at the start.
+	cudaTime time.Duration
+
+	// Of the device's goroutine.
+	active *lane
+	stream cuda.Stream
+
+	mu   sync.Mutex
+	info infer.Info // guarded by mu
+
+	ctx     context.Context //nolint:containedctx // ends the background work, in Close
+	cancel  context.CancelFunc
+	settled chan struct{}
+	close   sync.Once
+}
+
+// NewDevice loads the model on dev's GPU, proves that it runs there and gives
+// the CPU's answer, and warms every batch size. With provider auto or tensorrt
+// it then prepares TensorRT in the background. It calls dev.DoWithin, so it must
+// not be called inside of one. Errors: *onnxruntime.UnavailableError,
+// *infer.ModelError, *ProviderError (the GPU cannot serve this model), or
+// dev's.
+func NewDevice(ctx context.Context, dev *cuda.Device, o DeviceOptions) (*DeviceEngine, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	library, skipped, err := onnxruntime.FindGPU(o.Library)
+	if err != nil {
+		return nil, err
+	}
+	e := &DeviceEngine{opts: o, dev: dev, library: library, stream: o.Stream, settled: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.info = infer.Info{
+		Model: o.Model, Provider: providerCUDA, Library: library.Path(), Version: library.Version(), Threads: 1,
+	}
+	for _, s := range skipped {
+		e.info.ProbeNotes = append(e.info.ProbeNotes, "library passed over: "+s)
+	}
+	if err := e.open(ctx); err != nil {
+		close(e.settled)
+		e.Close() //nolint:errcheck // the first error says more
+		return nil, err
+	}
+	if o.Provider == providerCUDA {
+		close(e.settled)
+		return e, nil
+	}
+	go func() {
+		defer close(e.settled)
+		e.prepareTensorRT()
+	}()
+	return e, nil
+}
+
+// open makes the engine serve on CUDA.
+func (e *DeviceEngine) open(ctx context.Context) error {
+	onnxruntime.Preload(onnxruntime.Inventory(e.library.Path()))
+	precisions, err := e.opts.precisions()
+	if err != nil {
+		return err
+	}
+	if err := e.consult(precisions[0]); err != nil {
+		return err
+	}
+	if err := e.allocate(ctx); err != nil {
+		return err
+	}
+	best, err := e.chooseLane(ctx, precisions)
+	if err != nil {
+		return err
+	}
+	e.model = best.model
+	last := len(e.buckets) - 1
+	if err = e.warm(ctx, best, &e.io, stepLimit); err == nil {
+		err = e.time(ctx, best, &e.io, last, stepLimit)
+	}
+	if err != nil {
+		best.leave(ctx, e.dev)
+		return e.refusal(err)
+	}
+	e.cudaTime = best.times[last]
+	e.mu.Lock()
+	e.info.Precision, e.info.Labels, e.info.Input = best.model.precision, best.model.meta.Labels, best.model.meta.Input
+	e.info.MaxBatch = e.io.batch
+	e.info.ProbeMS = ms(best.times[0])
+	e.mu.Unlock()
+	err = e.dev.DoWithin(ctx, "start engine", servingLimit, func(*cuda.Context) error {
+		e.active = best
+		return nil
+	})
+	if err != nil {
+		best.leave(ctx, e.dev)
+	}
+	return err
+}
+
+// consult runs the test picture on the CPU, for the answer to compare with.
+func (e *DeviceEngine) consult(precision string) error {
+	if precision == precisionFP16 {
+		precision = precisionFP32 // of a built-in model: the exact one
+	}
+	m, err := loadModelAny(e.library, e.opts.Model, precision)
+	if err != nil {
+		return err
+	}
+	defer m.session.Close()
+	batch := e.opts.MaxBatch
+	if !m.anyBatch {
+		batch = 1
+	}
+	e.model, e.buckets = m, bucketsUpTo(batch)
+	if e.picture, err = picture(m.meta.Input); err != nil {
+		return err
+	}
+	if e.want, err = runOnCPU(e.library, m, encode(e.picture, m.inputType)); err == nil {
+		err = e.want.healthy()
+	}
+	if err != nil {
+		return &infer.ModelError{Model: e.opts.Model, Err: fmt.Errorf("run the test picture on the CPU: %w", err)}
+	}
+	return nil
+}
+
+// allocate makes the stream and the tensors' memory.
+func (e *DeviceEngine) allocate(ctx context.Context) error {
+	batch := e.buckets[len(e.buckets)-1]
+	return e.dev.DoWithin(ctx, "allocate tensors", stepLimit, func(c *cuda.Context) (err error) {
+		if e.stream == 0 {
+			if e.stream, err = c.NewStream(); err != nil {
+				return err
+			}
+			e.own = true
+		}
+		return e.io.alloc(c, e.model, batch)
+	})
+}
+
+// Info is what is known of the engine; Provider is the one that serves now.
+func (e *DeviceEngine) Info() infer.Info {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	info := e.info
+	info.Labels, info.ProbeNotes = slices.Clone(info.Labels), slices.Clone(info.ProbeNotes)
+	return info
+}
+
+// Settled is closed once the provider is final: TensorRT has taken over or was
+// given up, with the reason in Info's notes.
+func (e *DeviceEngine) Settled() <-chan struct{} { return e.settled }
+
+// Stream is what Run queues on.
+func (e *DeviceEngine) Stream() cuda.Stream { return e.stream }
+
+// Boxes is the number of boxes of each image, as the outputs count them.
+func (e *DeviceEngine) Boxes() int { return e.model.boxes }
+
+// Input is the tensor [MaxBatch,3,Height,Width] to be written before Run, in
+// float16 if half, else float32.
+func (e *DeviceEngine) Input() (p cuda.DevicePtr, half bool) {
+	return e.io.input.at, e.model.inputType == onnxruntime.Float16
+}
+
+// Outputs are the tensors of the last Run, valid once the stream has passed it:
+// boxes [n,Boxes,4] in input pixels and scores [n,Boxes,classes].
+func (e *DeviceEngine) Outputs() (boxes, scores cuda.DevicePtr, boxesHalf, scoresHalf bool) {
+	return e.io.boxes.at, e.io.scores.at, e.model.boxesType == onnxruntime.Float16, e.model.scoresType == onnxruntime.Float16
+}
+
+// Run queues the inference of the first n images of the input and returns
+// without waiting: record an event on the stream behind it. Images between n
+// and the next bound batch size are computed too; what they hold does not
+// matter. The error is infer.ErrClosed, the library's, or says what is wrong
+// with n.
+func (e *DeviceEngine) Run(_ *cuda.Context, n int) error {
+	if e.active == nil {
+		return infer.ErrClosed
+	}
+	k := bucketFor(e.buckets, n)
+	if n < 1 || k < 0 {
+		return fmt.Errorf("run %d images: wanted 1 to %d", n, e.io.batch)
+	}
+	return e.active.run(k)
+}
+
+// Close ends the background work and frees what the engine holds, once the
+// stream has passed it. A TensorRT build that is under way cannot be stopped:
+// Close does not wait for it, it ends by itself and is thrown away. On a lost
+// device nothing is freed, as no call would return. Close may be called twice;
+// it calls dev.DoWithin.
+func (e *DeviceEngine) Close() error {
+	var err error
+	e.close.Do(func() {
+		e.cancel()
+		<-e.settled
+		err = e.dev.DoWithin(context.Background(), "close engine", stepLimit, func(c *cuda.Context) error {
+			var errs []error
+			if e.stream != 0 {
+				errs = append(errs, c.Wait(e.stream))
+			}
+			if e.active != nil {
+				e.active.free()
+				e.active = nil
+			}
+			errs = append(errs, e.io.free(c))
+			if e.own {
+				errs = append(errs, c.FreeStream(e.stream))
+			}
+			return errors.Join(errs...)
+		})
+		e.library.Close()
+	})
+	return err
+}
+
+// note adds to Info's notes and tells of it.
+func (e *DeviceEngine) note(change func(*infer.Info), format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	e.mu.Lock()
+	if change != nil {
+		change(&e.info)
+	}
+	e.info.ProbeNotes = append(e.info.ProbeNotes, text)
+	e.mu.Unlock()
+	if e.opts.Changed != nil {
+		e.opts.Changed(e.Info())
+	}
+}

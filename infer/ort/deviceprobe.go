@@ -1,0 +1,308 @@
+package ort
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"edgecam/infer"
+	"edgecam/platform/cuda"
+	"edgecam/platform/onnxruntime"
+)
+
+const (
+	// probeBatch is the batch that precisions are compared at.
+	probeBatch = 16
+	// halfGain is how much of fp32's time fp16 may take to be chosen.
+	halfGain = 0.97
+)
+
+// chooseLane loads the precisions on CUDA, tries each with the test picture and
+// keeps the faster one of those that agree with the CPU.
+func (e *DeviceEngine) chooseLane(ctx context.Context, precisions []string) (best *lane, err error) {
+	k := bucketFor(e.buckets, min(probeBatch, e.buckets[len(e.buckets)-1]))
+	for i, p := range precisions {
+		l, err := e.tryCUDA(ctx, p, k)
+		if err != nil {
+			if i == 0 || e.dev.Err() != nil {
+				if best != nil {
+					best.leave(ctx, e.dev)
+				}
+				return nil, e.refusal(err)
+			}
+			e.noteQuietly("%s not used: %v", p, words(err))
+			continue
+		}
+		if best == nil {
+			best = l
+			continue
+		}
+		winner, loser := best, l
+		if float64(l.times[k]) <= halfGain*float64(best.times[k]) {
+			winner, loser = l, best
+		}
+		e.noteQuietly("%s %.2f ms, %s %.2f ms for %d images: %s", best.model.precision, ms(best.times[k]),
+			l.model.precision, ms(l.times[k]), e.buckets[k], winner.model.precision)
+		loser.leave(ctx, e.dev)
+		best = winner
+	}
+	return best, nil
+}
+
+func (e *DeviceEngine) noteQuietly(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.info.ProbeNotes = append(e.info.ProbeNotes, fmt.Sprintf(format, args...))
+}
+
+// tryCUDA loads one version of the model and proves it: the profile says where
+// its nodes ran, the picture that they gave the CPU's answer. k is the bucket
+// to be timed.
+func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, k int) (*lane, error) {
+	options := map[string]string{}
+	if e.opts.CUDAGraph {
+		options["enable_cuda_graph"] = "1"
+	}
+	providers := []onnxruntime.Provider{{Name: onnxruntime.CUDAProvider, Device: e.dev.GPU().Index, Stream: uintptr(e.stream), Options: options}}
+	l := &lane{provider: providerCUDA, graph: e.opts.CUDAGraph}
+	err := e.profiled(ctx, l, func(opts onnxruntime.SessionOptions) (err error) {
+		opts.Providers = providers
+		if l.model, err = loadModelFor(e.library, e.opts.Model, precision, opts); err == nil {
+			l.session = l.model.session
+		}
+		return err
+	}, &e.io, onnxruntime.CUDAProvider, stepLimit)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range []int{0, k} {
+		if err := e.time(ctx, l, &e.io, at, stepLimit); err != nil {
+			l.leave(ctx, e.dev)
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// profiled makes l's session with a profile, runs the picture alone through it
+// over d and wants the profile to name the provider. Without a directory for
+// the profile only the answer is proof.
+func (e *DeviceEngine) profiled(ctx context.Context, l *lane, load func(onnxruntime.SessionOptions) error, d *deviceIO, provider string, limit time.Duration) error {
+	var opts onnxruntime.SessionOptions
+	dir, err := os.MkdirTemp("", "edgecam-profile-")
+	if err == nil {
+		defer os.RemoveAll(dir) //nolint:errcheck // what is left is small and in the temporary directory
+		opts.Profile = filepath.Join(dir, "nodes")
+	} else {
+		e.noteQuietly("nodes not listed: %v", err)
+	}
+	// Whoever ends ctx waits for this: the session uses the stream, which Close
+	// frees.
+	if err := e.await(context.WithoutCancel(ctx), func() error { return load(opts) }); err != nil {
+		return err
+	}
+	err = e.dev.DoWithin(ctx, "bind tensors", limit, func(*cuda.Context) error {
+		return l.bind(e.library, e.dev.GPU().Index, d, e.buckets)
+	})
+	if err == nil {
+		err = e.verify(ctx, l, d, 0, limit)
+	}
+	if err == nil && opts.Profile != "" {
+		err = e.proveNodes(l, provider)
+	}
+	if err != nil {
+		l.leave(ctx, e.dev)
+	}
+	return err
+}
+
+// await runs f, which no context reaches, on a goroutine of its own, and leaves
+// it behind when ctx ends or the device is lost.
+func (e *DeviceEngine) await(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-e.dev.Lost():
+		return e.dev.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *DeviceEngine) proveNodes(l *lane, provider string) error {
+	runs, err := l.session.EndProfile()
+	if err != nil {
+		return err
+	}
+	text, err := proveProvider(runs, provider)
+	if err == nil {
+		e.noteQuietly("%s: %s", l.provider, text)
+	}
+	return err
+}
+
+// proveProvider wants the nodes that multiply to have run on the provider, and
+// most of the others: a few that compute shapes belong on the CPU.
+func proveProvider(runs []onnxruntime.NodeRuns, provider string) (string, error) {
+	all, mine := 0, 0
+	for _, r := range runs {
+		all += r.Count
+		if r.Provider == provider {
+			mine += r.Count
+			continue
+		}
+		for _, heavy := range []string{"Conv", "MatMul", "Gemm"} {
+			if strings.Contains(r.Op, heavy) {
+				return "", fmt.Errorf("%d nodes %s run on %s instead of %s", r.Count, r.Op, r.Provider, provider)
+			}
+		}
+	}
+	if mine == 0 || 2*mine < all {
+		return "", fmt.Errorf("%s runs only %d of %d nodes", provider, mine, all)
+	}
+	return fmt.Sprintf("runs %d of %d nodes", mine, all), nil
+}
+
+// warm runs and verifies every bucket over d.
+func (e *DeviceEngine) warm(ctx context.Context, l *lane, d *deviceIO, limit time.Duration) error {
+	for k := range e.buckets {
+		// A graph is captured by the second or third run.
+		for range map[bool]int{false: 1, true: 3}[l.graph] {
+			if err := e.verify(ctx, l, d, k, limit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verify runs bucket k over d with the picture as its last image and compares
+// that image's outputs with the CPU's.
+func (e *DeviceEngine) verify(ctx context.Context, l *lane, d *deviceIO, k int, limit time.Duration) error {
+	var boxes, scores []byte
+	err := e.dev.DoWithin(ctx, "try the test picture", limit, func(c *cuda.Context) (err error) {
+		boxes, scores, err = e.exercise(c, l, d, k)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	got := outputs{boxes: decode(boxes, l.model.boxesType), scores: decode(scores, l.model.scoresType), classes: e.want.classes}
+	if err := agree(e.want, got); err != nil {
+		return fmt.Errorf("%s, batch of %d: %w", l.provider, e.buckets[k], err)
+	}
+	return nil
+}
+
+// exercise gives the outputs of the last image of bucket k. What d held before
+// cannot pass for them: it is overwritten with NaN.
+func (e *DeviceEngine) exercise(c *cuda.Context, l *lane, d *deviceIO, k int) (boxes, scores []byte, err error) {
+	n, in := e.buckets[k], encode(e.picture, l.model.inputType)
+	steps := []func() error{
+		func() error { return c.Fill(d.input.at, 0, d.input.size, e.stream) },
+		func() error { return c.Fill(d.boxes.at, 0xff, d.boxes.size, e.stream) },
+		func() error { return c.Fill(d.scores.at, 0xff, d.scores.size, e.stream) },
+		func() error { return c.Wait(e.stream) },
+		func() error { return c.CopyInNow(d.input.at+cuda.DevicePtr((n-1)*len(in)), in) },
+		func() error { return l.run(k) },
+		func() error { return c.Wait(e.stream) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, nil, err
+		}
+	}
+	boxes = make([]byte, len(e.want.boxes)*width(l.model.boxesType))
+	scores = make([]byte, len(e.want.scores)*width(l.model.scoresType))
+	if err := c.CopyOutNow(boxes, d.boxes.at+cuda.DevicePtr((n-1)*len(boxes))); err != nil {
+		return nil, nil, err
+	}
+	return boxes, scores, c.CopyOutNow(scores, d.scores.at+cuda.DevicePtr((n-1)*len(scores)))
+}
+
+// time measures bucket k, after a run that warms up.
+func (e *DeviceEngine) time(ctx context.Context, l *lane, d *deviceIO, k int, limit time.Duration) error {
+	if err := e.verify(ctx, l, d, k, limit); err != nil {
+		return err
+	}
+	var times []time.Duration
+	err := e.dev.DoWithin(ctx, "time the engine", limit, func(c *cuda.Context) error {
+		for range probeRuns {
+			start := time.Now()
+			if err := l.run(k); err != nil {
+				return err
+			}
+			if err := c.Wait(e.stream); err != nil {
+				return err
+			}
+			times = append(times, time.Since(start))
+		}
+		return nil
+	})
+	if err == nil {
+		l.times[k] = middle(times)
+	}
+	return err
+}
+
+// loadModelAny loads a model for the CPU whose ports may be float16.
+func loadModelAny(library *onnxruntime.Library, name, precision string) (*model, error) {
+	return loadModelWith(library, name, precision, onnxruntime.SessionOptions{}, true)
+}
+
+// runOnCPU runs one image, given as the input tensor takes it.
+func runOnCPU(library *onnxruntime.Library, m *model, input []byte) (outputs, error) {
+	spec, classes := m.meta.Input, len(m.meta.Labels)
+	binding, err := m.session.NewBinding()
+	if err != nil {
+		return outputs{}, err
+	}
+	defer binding.Close()
+	var tensors [3]*onnxruntime.Tensor
+	for i, p := range []struct {
+		bind    func(string, *onnxruntime.Tensor) error
+		name    string
+		element onnxruntime.ElementType
+		shape   []int64
+	}{
+		{binding.Input, m.input, m.inputType, []int64{1, 3, int64(spec.Height), int64(spec.Width)}},
+		{binding.Output, "boxes", m.boxesType, []int64{1, int64(m.boxes), 4}},
+		{binding.Output, "scores", m.scoresType, []int64{1, int64(m.boxes), int64(classes)}},
+	} {
+		t, err := library.NewTensorOf(p.element, p.shape...)
+		if err != nil {
+			return outputs{}, err
+		}
+		defer t.Close()
+		if tensors[i] = t; i == 0 {
+			copy(t.Bytes(), input)
+		}
+		if err := p.bind(p.name, t); err != nil {
+			return outputs{}, err
+		}
+	}
+	if err := binding.Run(); err != nil {
+		return outputs{}, err
+	}
+	return outputs{boxes: decode(tensors[1].Bytes(), m.boxesType), scores: decode(tensors[2].Bytes(), m.scoresType), classes: classes}, nil
+}
+
+// refusal makes an error of the GPU's side a *ProviderError; those of the
+// device itself and of a cancelled context stay as they are.
+func (e *DeviceEngine) refusal(err error) error {
+	var lost *cuda.LostError
+	if errors.As(err, &lost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cuda.ErrDeviceClosed) {
+		return err
+	}
+	var m *infer.ModelError
+	if errors.As(err, &m) { // the CPU took the model, so the provider is what refuses
+		err = m.Err
+	}
+	return &ProviderError{Provider: "CUDA", Err: err, Hint: "run edgecam doctor, which lists the libraries that are found and missing"}
+}

@@ -1,0 +1,249 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"edgecam/capture/decode"
+	"edgecam/infer"
+	"edgecam/infer/candidates"
+	"edgecam/infer/ort"
+	"edgecam/platform"
+	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
+	"edgecam/preprocess"
+)
+
+// gpuStepLimit bounds the steps of opening and closing on the GPU's goroutine.
+const gpuStepLimit = 30 * time.Second
+
+// GPUOptions say which card is used and for what.
+type GPUOptions struct {
+	Driver *cuda.Driver
+	Card   platform.GPU
+	Engine ort.DeviceOptions // without Stream
+	NMSIoU float32
+	Memory string // gpu.memory of the configuration
+	Codecs *avcodec.Library
+	Logger *slog.Logger
+}
+
+// GPU is a graphics card at work: it decodes where it can, reads the frames
+// where they lie, runs the model and filters its outputs. One goroutine, the
+// device's, makes all calls.
+type GPU struct {
+	card      platform.GPU
+	rules     preprocess.Rules
+	dev       *cuda.Device
+	mapper    *cuda.Mapper            // nil where the device cannot register memory
+	decoder   *avcodec.HardwareDevice // nil where it does not decode
+	noDecoder string                  // why
+	engine    *ort.DeviceEngine
+	how       *strategies
+	logger    *slog.Logger
+
+	// of the device's goroutine
+	prep     *preprocess.GPU
+	filter   *candidates.Filter
+	feed     *preprocess.Feed
+	finished cuda.Event // of the batch in hand
+	viewers  gpuViewers
+	decoded  decodedMark
+
+	nms *infer.Decoder // of the worker
+}
+
+// decodedMark orders streams behind the card's decoders.
+type decodedMark struct {
+	event  cuda.Event
+	source cuda.Stream // the decoders'; 0 without them
+}
+
+// after makes work that is queued on s from now on wait for the pictures that
+// the decoders have handed out so far.
+func (m *decodedMark) after(c *cuda.Context, s cuda.Stream) error {
+	if m.source == 0 {
+		return nil
+	}
+	if err := c.Record(m.event, m.source); err != nil {
+		return err
+	}
+	return c.After(s, m.event)
+}
+
+// OpenGPU takes a card into use. The error says what of it cannot be used; it
+// then holds nothing.
+func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
+	rules, err := preprocess.RulesFor(o.Card).Force(o.Memory, o.Card)
+	if err != nil {
+		return nil, err
+	}
+	g := &GPU{card: o.Card, rules: rules, logger: o.Logger}
+	if err := g.open(ctx, o); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
+	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{Index: g.card.Index, Logger: o.Logger}); err != nil {
+		return err
+	}
+	if g.rules.Register {
+		g.mapper = cuda.NewMapper(g.dev)
+	}
+	if g.decoder, err = o.Codecs.OpenCUDA(g.card.Index); err != nil {
+		if g.rules.OnDevice {
+			return fmt.Errorf("gpu.memory is device: %w", err)
+		}
+		g.noDecoder = err.Error()
+	}
+	if g.engine, err = ort.NewDevice(ctx, g.dev, o.Engine); err != nil {
+		return err
+	}
+	info := g.engine.Info()
+	g.nms, err = infer.NewDecoder(infer.DecoderOptions{
+		Width: info.Input.Width, Height: info.Input.Height, Boxes: g.engine.Boxes(), Classes: len(info.Labels), IoU: o.NMSIoU,
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.openStrategies(info, o); err != nil {
+		return err
+	}
+	return g.dev.DoWithin(ctx, "open pipeline", gpuStepLimit, func(c *cuda.Context) error { return g.openStages(c, info) })
+}
+
+func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
+	path := ""
+	if o.Engine.StateDir != "" {
+		path = filepath.Join(o.Engine.StateDir, "memory-strategies.json")
+	}
+	_, half := g.engine.Input()
+	ch, err := preprocess.NewChooser(g.dev, preprocess.ChooserOptions{
+		Rules: g.rules, Spec: info.Input, Half: half, Driver: o.Engine.Driver, Path: path, Logger: o.Logger,
+	})
+	g.how = &strategies{chooser: ch, byRule: g.rules.Candidates[0], logger: o.Logger, known: map[geometry]preprocess.Strategy{}}
+	return err
+}
+
+func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
+	_, half := g.engine.Input()
+	if g.prep, err = preprocess.NewGPU(c, info.Input, preprocess.GPUOptions{Half: half, MaxBatch: info.MaxBatch}); err != nil {
+		return err
+	}
+	_, _, boxesHalf, scoresHalf := g.engine.Outputs()
+	if boxesHalf != scoresHalf {
+		return errors.New("filter candidates: one of boxes and scores is float16, the other float32: export the model with one type")
+	}
+	g.filter, err = candidates.New(c, candidates.Options{
+		MaxBatch: info.MaxBatch, Boxes: g.engine.Boxes(), Classes: len(info.Labels), Half: scoresHalf,
+	})
+	if err != nil {
+		return err
+	}
+	if g.feed, err = preprocess.NewFeed(c, g.engine.Stream()); err != nil {
+		return err
+	}
+	if g.finished, err = c.NewEvent(false); err != nil {
+		return err
+	}
+	if g.decoder != nil {
+		g.decoded.source = cuda.Stream(g.decoder.Stream())
+		if g.decoded.event, err = c.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return g.viewers.open(c)
+}
+
+// Info is what is known of the engine.
+func (g *GPU) Info() infer.Info { return g.engine.Info() }
+
+// Lost is closed when the card does not answer any more.
+func (g *GPU) Lost() <-chan struct{} { return g.dev.Lost() }
+
+// lostReason says what became of the card, "" while it works.
+func (g *GPU) lostReason() string {
+	if err := g.dev.Err(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Strategy says how pictures come to the card's kernels, in one word and in a
+// sentence.
+func (g *GPU) Strategy() (strategy, why string) {
+	if g.decoder != nil {
+		return string(preprocess.Device), "pictures are decoded in the card's memory; for those that it does not decode: " + g.rules.Why
+	}
+	return string(g.rules.Candidates[0]), g.rules.Why + "; the card does not decode: " + g.noDecoder
+}
+
+// Close gives the card back, once no camera and no worker uses it. It may be
+// called twice.
+func (g *GPU) Close() {
+	if g.engine != nil {
+		if err := g.engine.Close(); err != nil {
+			g.logger.Warn("close gpu engine", "err", err)
+		}
+	}
+	if g.dev == nil {
+		return
+	}
+	err := g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages)
+	if err != nil && !errors.Is(err, cuda.ErrDeviceClosed) {
+		g.logger.Warn("close gpu", "err", err)
+		if g.feed != nil {
+			g.feed.Abandon()
+		}
+	}
+	if g.decoder != nil {
+		g.decoder.Close()
+	}
+	if err := g.dev.Close(); err != nil {
+		g.logger.Warn("close gpu", "err", err)
+	}
+}
+
+func (g *GPU) closeStages(c *cuda.Context) error {
+	var errs []error
+	if g.feed != nil {
+		errs = append(errs, g.feed.Close(c))
+		g.feed = nil
+	}
+	if g.filter != nil {
+		errs = append(errs, g.filter.Close(c))
+		g.filter = nil
+	}
+	if g.prep != nil {
+		errs = append(errs, g.prep.Close(c))
+		g.prep = nil
+	}
+	for _, e := range []*cuda.Event{&g.finished, &g.decoded.event} {
+		if *e != 0 {
+			errs = append(errs, c.FreeEvent(*e))
+			*e = 0
+		}
+	}
+	return errors.Join(append(errs, g.viewers.close(c))...)
+}
+
+// serve sets what a camera's decoder gets of the card: pools that the card sees,
+// and its decoder. Without a card it changes nothing.
+func (g *GPU) serve(o *decode.Options) {
+	if g == nil {
+		return
+	}
+	o.Node = g.card.NUMANode
+	if g.mapper != nil {
+		o.Mapper = g.mapper
+	}
+	o.Installed = g.card.Integrated
+	o.CUDA, o.NoCUDA = g.decoder, g.noDecoder
+}

@@ -1,0 +1,9 @@
+package sim_test
+
+import (
+	"testing"
+
+	"edgecam/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.CheckFrames(m) }
