@@ -59,7 +59,7 @@ edgecam itself is under the Apache License 2.0 (`LICENSE`). This file is made by
 
 | what | licence |
 |---|---|
-| FFmpeg's libavcodec and libavutil, linked dynamically | LGPL-2.1-or-later; a distribution's build may be GPL |
+| FFmpeg's libavcodec and libavutil: linked dynamically, or (make build-static) in the binary, built by scripts/build-ffmpeg.sh from Debian's source without its GPL parts | LGPL-2.1-or-later; a distribution's build may be GPL |
 | ONNX Runtime, opened at run time; `make build` fetches it and puts its licence beside it | MIT |
 | NVIDIA's libcuda, opened at run time where it is installed | NVIDIA's driver licence |
 

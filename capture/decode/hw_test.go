@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"edgecam/capture"
 	"edgecam/capture/decode"
@@ -76,19 +74,18 @@ func (c *card) download(t *testing.T, f *framepool.Frame) []byte {
 		if err == nil {
 			err = x.After(c.stream, c.event)
 		}
+		if err == nil {
+			err = x.Wait(c.stream)
+		}
 		for i := 0; err == nil && i < m.Format.Planes(); i++ {
 			a, _ := f.DevicePlane(i)
 			cols, rows := m.Format.PlaneSize(i, m.Width, m.Height)
 			b := make([]byte, m.Stride[i]*(rows-1)+cols*m.Format.SampleBytes())
 			planes = append(planes, b)
-			err = x.CopyOut(uintptr(unsafe.Pointer(&b[0])), cuda.DevicePtr(a), len(b), c.stream)
-		}
-		if err == nil {
-			err = x.Wait(c.stream)
+			err = x.CopyOutNow(b, cuda.DevicePtr(a))
 		}
 		return err
 	})
-	runtime.KeepAlive(planes)
 	h := framepool.NewHeapFrame(*m, planes)
 	defer h.Release()
 	return pixels(h)

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"edgecam/capture"
 	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/internal/testkit"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/nvdectest"
 )
 
 func TestNVDECWithoutAGPU(t *testing.T) {
@@ -39,7 +39,7 @@ func gpu(t *testing.T) *avcodec.HardwareDevice {
 
 // numbered checks that f lies in device memory and is what the fake decoded as
 // number.
-func numbered(t *testing.T, n *testkit.NVDEC, f *framepool.Frame, number int) {
+func numbered(t *testing.T, n *nvdectest.Driver, f *framepool.Frame, number int) {
 	t.Helper()
 	m := f.Meta()
 	if f.Memory() != framepool.MemoryDevice || f.Plane(0) != nil {
@@ -50,8 +50,7 @@ func numbered(t *testing.T, n *testkit.NVDEC, f *framepool.Frame, number int) {
 		if !ok {
 			t.Fatalf("frame %d has no plane %d", m.Seq, i)
 		}
-		// The fake's device memory is ours. Chroma lies below luma.
-		row := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&a))), m.Width)
+		row := n.Bytes(a, m.Width) // chroma lies below luma
 		y := i * (m.Height + 15) / 16 * 16
 		if row[0] != n.Luma(number, 0, y) || row[m.Width-1] != n.Luma(number, m.Width-1, y) {
 			t.Errorf("frame %d is not picture %d: plane %d starts with %d", m.Seq, number, i, row[0])
@@ -62,7 +61,7 @@ func numbered(t *testing.T, n *testkit.NVDEC, f *framepool.Frame, number int) {
 // deviceSink notes frames, and those in device memory by the number of their picture.
 type deviceSink struct {
 	t      *testing.T
-	fake   *testkit.NVDEC
+	fake   *nvdectest.Driver
 	device []int // units
 	host   []int
 	seqs   []uint64
@@ -87,7 +86,7 @@ func (s *deviceSink) emit(f *framepool.Frame) {
 }
 
 func TestNVDECFrames(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -134,7 +133,7 @@ func TestNVDECFrames(t *testing.T) {
 // TestNVDECGates: what is not whole does not pass, as from software, and losses
 // do not cost the GPU's decoder.
 func TestNVDECGates(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -173,7 +172,7 @@ func TestNVDECGates(t *testing.T) {
 
 // TestNVDECIntraRefresh: a stream without key frames comes back after a loss.
 func TestNVDECIntraRefresh(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -199,7 +198,7 @@ func TestNVDECIntraRefresh(t *testing.T) {
 
 // TestNVDECReordering: the frames come in the order of display.
 func TestNVDECReordering(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -224,7 +223,7 @@ func TestNVDECReordering(t *testing.T) {
 // TestNVDECReaders: readers that hold what they may lose frames, and the
 // decoder does not run dry.
 func TestNVDECReaders(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -260,7 +259,7 @@ func TestNVDECReaders(t *testing.T) {
 
 // TestNVDECFallsBack: a GPU that does not take the stream costs no frame.
 func TestNVDECFallsBack(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -323,7 +322,7 @@ func TestNVDECFallsBack(t *testing.T) {
 
 // TestNVDECFallsBackInBetween: the stream becomes one that the GPU does not take.
 func TestNVDECFallsBackInBetween(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -353,7 +352,7 @@ func TestNVDECFallsBackInBetween(t *testing.T) {
 
 // TestNVDECFailsInBetween: a GPU that breaks down costs two groups of pictures.
 func TestNVDECFailsInBetween(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -389,7 +388,7 @@ func TestNVDECFailsInBetween(t *testing.T) {
 // TestNVDECLost: a GPU that its owner gave up is not called any more, even if it
 // hangs, and software goes on.
 func TestNVDECLost(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
@@ -435,7 +434,7 @@ func (s *turnstile) Enter() { s.in++ }
 func (s *turnstile) Leave() { s.out++ }
 
 func TestNVDECQueue(t *testing.T) {
-	fake := testkit.FakeNVDEC(t)
+	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"unsafe"
 
 	"github.com/ebitengine/purego"
 
 	"edgecam/internal/testkit"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/nvdectest"
 )
 
 func TestOpenCUDAWithoutADriver(t *testing.T) {
@@ -54,14 +54,9 @@ func keepAll(to *[]kept) func(p *avcodec.Picture) {
 	return func(p *avcodec.Picture) { *to = append(*to, kept{*p, p.Keep()}) }
 }
 
-// at reads n bytes of the fake's device memory, which is ours.
-func at(address uintptr, n int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&address))), n)
-}
-
 // checkPattern compares a picture with what the fake decoded as number; coded is
 // the height where chroma begins, left and top what is cropped there.
-func checkPattern(t *testing.T, n *testkit.NVDEC, p *avcodec.Picture, number, coded, left, top int) {
+func checkPattern(t *testing.T, n *nvdectest.Driver, p *avcodec.Picture, number, coded, left, top int) {
 	t.Helper()
 	for plane := range 2 {
 		first, rows := top, p.Height
@@ -69,7 +64,7 @@ func checkPattern(t *testing.T, n *testkit.NVDEC, p *avcodec.Picture, number, co
 			first, rows = coded+top/2, p.Height/2
 		}
 		for y := range rows {
-			row := at(p.Plane[plane]+uintptr(y*p.Stride[plane]), p.Width*2)
+			row := n.Bytes(p.Plane[plane]+uintptr(y*p.Stride[plane]), p.Width*2)
 			for _, x := range []int{0, 1, p.Width - 1} {
 				got, want := int(row[x]), int(n.Luma(number, left+x, first+y))
 				if p.Format == avcodec.P010 {
@@ -85,7 +80,7 @@ func checkPattern(t *testing.T, n *testkit.NVDEC, p *avcodec.Picture, number, co
 }
 
 func TestNVDECPictures(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -148,7 +143,7 @@ func TestNVDECPictures(t *testing.T) {
 // TestNVDECKeeps: pictures outlive the decoder and the device, are not written
 // to, and go back once, from any goroutine.
 func TestNVDECKeeps(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -196,7 +191,7 @@ func TestNVDECKeeps(t *testing.T) {
 
 // TestNVDECRunsDry: readers that keep everything cost pictures, and nothing else.
 func TestNVDECRunsDry(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -240,7 +235,7 @@ func TestNVDECRunsDry(t *testing.T) {
 }
 
 func TestNVDECRefuses(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -290,7 +285,7 @@ func TestNVDECRefuses(t *testing.T) {
 
 // TestNVDECLeavesOthersAlone: where sessions end, decoders that have one go on.
 func TestNVDECLeavesOthersAlone(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -321,7 +316,7 @@ func TestNVDECLeavesOthersAlone(t *testing.T) {
 // TestNVDECChangesSize: each geometry has a decoder of its own in the driver, and
 // pictures of the one before stay.
 func TestNVDECChangesSize(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -366,7 +361,7 @@ func TestNVDECChangesSize(t *testing.T) {
 
 // TestNVDECFailures: what breaks while it runs is an error of the unit.
 func TestNVDECFailures(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}
@@ -398,7 +393,7 @@ func TestNVDECFailures(t *testing.T) {
 }
 
 func TestOpenCUDAFails(t *testing.T) {
-	n := testkit.FakeNVDEC(t)
+	n := nvdectest.Run(t)
 	if n == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package testkit
+package nvdectest
 
 import (
 	_ "embed"
@@ -6,36 +6,35 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"unsafe"
 
 	"github.com/ebitengine/purego"
 )
 
-//go:embed testdata/fakenvdec.c
-var fakeNVDEC []byte
+//go:embed testdata/driver.c
+var source []byte
 
-// fakeNVDECDir tells the child process where the libraries are.
-const fakeNVDECDir = "EDGECAM_TEST_FAKE_NVDEC"
+// dirEnv tells the child process where the libraries are.
+const dirEnv = "EDGECAM_TEST_FAKE_NVDEC"
 
-// NVDEC is a stand-in for NVIDIA's driver, as far as FFmpeg's decoding on a GPU
-// goes. It decodes nothing: its pictures are patterns, see Luma. It counts what
-// is alive and what a driver would punish.
-type NVDEC struct {
+// Driver is the fake, in the process that has it.
+type Driver struct {
 	get func(string) int
 	set func(string, int)
 }
 
-// FakeNVDEC runs the test again in a process whose libcuda and libnvcuvid are
+// Run runs the test again in a process whose libcuda and libnvcuvid are
 // fakes, and gives the fake there. In the test itself it gives nil when that has
 // passed; the test then returns. The dynamic linker looks for libraries where it
 // was told to when the process began, hence the process.
-func FakeNVDEC(t *testing.T) *NVDEC {
+func Run(t *testing.T) *Driver {
 	t.Helper()
-	if os.Getenv(fakeNVDECDir) != "" {
-		return openFakeNVDEC(t)
+	if os.Getenv(dirEnv) != "" {
+		return open(t)
 	}
-	dir := buildFakeNVDEC(t)
+	dir := build(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), fakeNVDECDir+"="+dir, "LD_LIBRARY_PATH="+dir)
+	cmd.Env = append(os.Environ(), dirEnv+"="+dir, "LD_LIBRARY_PATH="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("with a fake driver: %v\n%s", err, out)
@@ -43,17 +42,17 @@ func FakeNVDEC(t *testing.T) *NVDEC {
 	return nil
 }
 
-func buildFakeNVDEC(t *testing.T) string {
+func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	source := filepath.Join(dir, "fake.c")
-	if err := os.WriteFile(source, fakeNVDEC, 0o600); err != nil {
+	file := filepath.Join(dir, "driver.c")
+	if err := os.WriteFile(file, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const cuda, nvcuvid = "libcuda.so.1", "libnvcuvid.so.1"
 	for _, args := range [][]string{
-		{"-DLIBCUDA", "-Wl,-soname," + cuda, "-o", filepath.Join(dir, cuda), source, "-lpthread"},
-		{"-Wl,-soname," + nvcuvid, "-o", filepath.Join(dir, nvcuvid), source, filepath.Join(dir, cuda), "-lpthread"},
+		{"-DLIBCUDA", "-Wl,-soname," + cuda, "-o", filepath.Join(dir, cuda), file, "-lpthread"},
+		{"-Wl,-soname," + nvcuvid, "-o", filepath.Join(dir, nvcuvid), file, filepath.Join(dir, cuda), "-lpthread"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "gcc", append([]string{"-shared", "-fPIC", "-O1", "-Wall"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -63,16 +62,16 @@ func buildFakeNVDEC(t *testing.T) string {
 	return dir
 }
 
-func openFakeNVDEC(t *testing.T) *NVDEC {
+func open(t *testing.T) *Driver {
 	t.Helper()
 	lib, err := purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &NVDEC{}
-	purego.RegisterLibFunc(&n.get, lib, "fake_get")
-	purego.RegisterLibFunc(&n.set, lib, "fake_set")
-	return n
+	d := &Driver{}
+	purego.RegisterLibFunc(&d.get, lib, "fake_get")
+	purego.RegisterLibFunc(&d.set, lib, "fake_set")
+	return d
 }
 
 // Set changes how the fake behaves. A number of 0 is the default:
@@ -80,26 +79,26 @@ func openFakeNVDEC(t *testing.T) *NVDEC {
 // are the codes that calls give, "unsupported" makes every stream one that the
 // GPU does not decode, "max_blocks" and "sessions" are limits, and "hangs" makes
 // calls that give something back wait until it is 0 again.
-func (n *NVDEC) Set(name string, value int) { n.set(name, value) }
+func (d *Driver) Set(name string, value int) { d.set(name, value) }
 
 // Count gives how many "contexts", "streams", "decoders" and "mapped" pictures
 // are alive, how many decoders were "created", the "last_surfaces" of one, and
 // how many "violations" there were.
-func (n *NVDEC) Count(name string) int { return n.get(name) }
+func (d *Driver) Count(name string) int { return d.get(name) }
 
 // Luma is sample x, y of the picture that was decoded as number (from 0, in the
 // order of decoding), coded size, in 8 bits. Chroma goes on below, at the coded
 // height.
-func (n *NVDEC) Luma(number, x, y int) byte { return byte(7*number + x + 3*y) }
+func (d *Driver) Luma(number, x, y int) byte { return byte(7*number + x + 3*y) }
 
 // Luma10 is Luma in P010.
-func (n *NVDEC) Luma10(number, x, y int) uint16 { return uint16(7*number+x+3*y) & 1023 << 6 }
+func (d *Driver) Luma10(number, x, y int) uint16 { return uint16(7*number+x+3*y) & 1023 << 6 }
 
 // CheckIdle fails the test where something is alive, or was done wrong.
-func (n *NVDEC) CheckIdle(t *testing.T) {
+func (d *Driver) CheckIdle(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"contexts", "streams", "decoders", "mapped", "violations"} {
-		if got := n.Count(name); got != 0 {
+		if got := d.Count(name); got != 0 {
 			t.Errorf("fake driver: %d %s", got, name)
 		}
 	}
@@ -108,8 +107,13 @@ func (n *NVDEC) CheckIdle(t *testing.T) {
 		"context released twice", "destroyed with mapped surfaces", "decoded into a surface that is read",
 		"mapped on another stream", "unmapped twice",
 	} {
-		if got := n.Count(name); got != 0 {
+		if got := d.Count(name); got != 0 {
 			t.Errorf("fake driver: %s, %d times", name, got)
 		}
 	}
+}
+
+// Bytes gives n bytes of the fake's device memory, which is the process's.
+func (d *Driver) Bytes(address uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&address))), n)
 }
