@@ -119,11 +119,6 @@ func (c *calls) do(f call, args ...uintptr) error {
 	return nil
 }
 
-// raw makes a call whose answer is not an error in itself.
-//
-//go:uintptrescapes
-func (c *calls) raw(f call, args ...uintptr) int32 { return invoke(c.fn[f], args...) }
-
 // hostBytes views size bytes of the driver's memory at p.
 func hostBytes(p uintptr, size int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), size)

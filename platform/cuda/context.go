@@ -14,7 +14,18 @@ type Context struct {
 	calls  *calls
 	device int32
 	ctx    uintptr
-	out    [2]uint64 // where C writes answers; a Context lies on the heap
+	out    [2]uint64   // where C writes answers; a Context lies on the heap
+	args   [11]uintptr // of queue
+}
+
+// queue is calls.do for the calls that each batch makes: it allocates nothing.
+// For that it gives up the guard over Go pointers: no argument may point into a
+// goroutine's stack.
+func (c *Context) queue(f call, args ...uintptr) error {
+	if code := invoke(c.calls.fn[f], c.args[:copy(c.args[:], args)]...); code != 0 {
+		return c.calls.api.fail(f.String(), code)
+	}
+	return nil
 }
 
 // schedBlockingSync makes threads that wait for the device sleep rather than
@@ -82,7 +93,7 @@ func (c *Context) Handle() uintptr { return c.ctx }
 
 // Current makes the context current again on this thread; libraries that were
 // called in between may have changed it.
-func (c *Context) Current() error { return c.calls.do(ctxSetCurrent, c.ctx) }
+func (c *Context) Current() error { return c.queue(ctxSetCurrent, c.ctx) }
 
 // Synchronize waits for everything that was queued on the device, by anyone. It
 // gives the error of work that failed, also of work that other libraries queued.
@@ -119,11 +130,11 @@ func (c *Context) FreeStream(s Stream) error {
 }
 
 // Wait blocks the thread until the stream is empty.
-func (c *Context) Wait(s Stream) error { return c.calls.do(streamSynchronize, uintptr(s)) }
+func (c *Context) Wait(s Stream) error { return c.queue(streamSynchronize, uintptr(s)) }
 
 // After makes what is queued on s from now on wait for e.
 func (c *Context) After(s Stream, e Event) error {
-	return c.calls.do(streamWaitEvent, uintptr(s), uintptr(e), 0)
+	return c.queue(streamWaitEvent, uintptr(s), uintptr(e), 0)
 }
 
 // NewEvent makes an event. Without timing it is cheaper; either kind lets the
@@ -148,17 +159,18 @@ func (c *Context) FreeEvent(e Event) error {
 
 // Record marks the point that s has reached when everything queued so far is done.
 func (c *Context) Record(e Event, s Stream) error {
-	return c.calls.do(eventRecord, uintptr(e), uintptr(s))
+	return c.queue(eventRecord, uintptr(e), uintptr(s))
 }
 
 // Reached says whether the marked point has passed; it has for an event that was
 // never recorded.
 func (c *Context) Reached(e Event) (bool, error) {
 	const notReady = 600
-	switch r := c.calls.raw(eventQuery, uintptr(e)); r {
+	c.args[0] = uintptr(e)
+	switch r := invoke(c.calls.fn[eventQuery], c.args[:1]...); r {
 	case 0:
 		return true, nil
-	case notReady:
+	case notReady: // an answer, not worth making an error of
 		return false, nil
 	default:
 		return false, c.calls.api.fail(eventQuery.String(), r)
@@ -166,7 +178,7 @@ func (c *Context) Reached(e Event) (bool, error) {
 }
 
 // WaitEvent blocks the thread until the marked point has passed.
-func (c *Context) WaitEvent(e Event) error { return c.calls.do(eventSynchronize, uintptr(e)) }
+func (c *Context) WaitEvent(e Event) error { return c.queue(eventSynchronize, uintptr(e)) }
 
 // ElapsedMS gives the time between two reached events made with timing, in
 // milliseconds; the driver resolves half a microsecond.

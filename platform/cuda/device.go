@@ -96,15 +96,17 @@ func (dev *Device) awaitOpen(ctx context.Context, opened <-chan error) error {
 	case err := <-opened:
 		if err != nil {
 			<-dev.done
+			return err
 		}
-		return err
 	case <-dev.lost:
 		_ = dev.Close() // what lost it says more
 		return dev.reason
 	case <-ctx.Done():
-		_ = dev.Close() // waits as long as the watchdog allows
-		return ctx.Err()
 	}
+	if ctx.Err() != nil {
+		_ = dev.Close() // waits as long as the watchdog allows
+	}
+	return ctx.Err()
 }
 
 // GPU is the device as the driver describes it; the bus is left to

@@ -19,8 +19,8 @@ import (
 )
 
 // compiled holds the stand-ins of this run by their macros, as each test wants
-// one of its own.
-var compiled sync.Map //nolint:gochecknoglobals // compiling takes longer than the tests
+// one of its own and compiling takes longer than they do.
+var compiled sync.Map
 
 // fakeLibrary compiles the stand-in with the given macros and gives the path of
 // a copy, which the loader takes for another library, with a state of its own.
@@ -61,6 +61,7 @@ type fake struct {
 
 	fail          func(call string, code, after int32)
 	block         func(call string)
+	awaitBlock    func()
 	release       func()
 	registerLimit func(bytes int64)
 	memory        func(bytes uint64)
@@ -82,7 +83,7 @@ func newFake(t testing.TB, defines ...string) *fake {
 		t.Fatal(err)
 	}
 	for name, fn := range map[string]any{
-		"fake_fail": &f.fail, "fake_block": &f.block, "fake_release": &f.release,
+		"fake_fail": &f.fail, "fake_block": &f.block, "fake_await_block": &f.awaitBlock, "fake_release": &f.release,
 		"fake_register_limit": &f.registerLimit, "fake_memory": &f.memory, "fake_pending": &f.pending,
 		"fake_retain": &f.retain, "fake_flags": &f.flags, "fake_refs": &f.refs,
 		"fake_calls": &f.calls, "fake_live": &f.live, "fake_launch": &f.launch,

@@ -91,7 +91,7 @@ func (c *Context) devicePointer(p uintptr) (DevicePtr, error) {
 // has passed it, and be locked memory for the copy to be asynchronous; it must
 // not be Go memory.
 func (c *Context) CopyIn(dst DevicePtr, src uintptr, size int, s Stream) error {
-	return c.calls.do(memcpyHtoDAsync, uintptr(dst), src, uintptr(size), uintptr(s))
+	return c.queue(memcpyHtoDAsync, uintptr(dst), src, uintptr(size), uintptr(s))
 }
 
 // CopyInNow copies any memory to the device and waits until it is there. It does
@@ -111,7 +111,7 @@ func (c *Context) CopyInNow(dst DevicePtr, src []byte) error {
 
 // CopyOut queues a copy from the device into locked memory, not Go memory.
 func (c *Context) CopyOut(dst uintptr, src DevicePtr, size int, s Stream) error {
-	return c.calls.do(memcpyDtoHAsync, dst, uintptr(src), uintptr(size), uintptr(s))
+	return c.queue(memcpyDtoHAsync, dst, uintptr(src), uintptr(size), uintptr(s))
 }
 
 // CopyOutNow copies from the device into any memory and waits until it is there.
@@ -126,10 +126,10 @@ func (c *Context) CopyOutNow(dst []byte, src DevicePtr) error {
 // CopyWithin queues a copy between two places that the device can address:
 // device memory, or the device's address of host memory.
 func (c *Context) CopyWithin(dst, src DevicePtr, size int, s Stream) error {
-	return c.calls.do(memcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(size), uintptr(s))
+	return c.queue(memcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(size), uintptr(s))
 }
 
 // Fill queues setting size bytes to v.
 func (c *Context) Fill(dst DevicePtr, v byte, size int, s Stream) error {
-	return c.calls.do(memsetD8Async, uintptr(dst), uintptr(v), uintptr(size), uintptr(s))
+	return c.queue(memsetD8Async, uintptr(dst), uintptr(v), uintptr(size), uintptr(s))
 }

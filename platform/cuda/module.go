@@ -83,7 +83,7 @@ func (c *Context) Launch(f Function, grid, block [3]uint32, shared int, s Stream
 	if p != nil && len(p.ptrs) > 0 {
 		ptrs = &p.ptrs[0]
 	}
-	err := c.calls.do(launchKernel, uintptr(f),
+	err := c.queue(launchKernel, uintptr(f),
 		uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(block[0]), uintptr(block[1]), uintptr(block[2]),
 		uintptr(shared), uintptr(s), uintptr(unsafe.Pointer(ptrs)), 0)
 	runtime.KeepAlive(p)

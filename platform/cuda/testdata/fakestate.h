@@ -84,7 +84,7 @@ struct context {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* blocked */
 static struct context contexts[DEVICES];
 static __thread struct context *current;
 static int ticks;
@@ -115,10 +115,17 @@ void fake_block(const char *call) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Returns when a call is blocked. */
+void fake_await_block(void) {
+  pthread_mutex_lock(&lock);
+  while (!blocked) pthread_cond_wait(&changed, &lock);
+  pthread_mutex_unlock(&lock);
+}
+
 void fake_release(void) {
   pthread_mutex_lock(&lock);
   blocked = 0, block_call[0] = 0;
-  pthread_cond_broadcast(&freed);
+  pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
 }
 
@@ -182,7 +189,8 @@ static int enter(const char *call, int needs_context) {
   }
   if (!strcmp(block_call, call)) {
     block_call[0] = 0, blocked = 1;
-    while (blocked) pthread_cond_wait(&freed, &lock);
+    pthread_cond_broadcast(&changed);
+    while (blocked) pthread_cond_wait(&changed, &lock);
   }
   if (needs_context && (!current || !current->refs)) return 201;
   if (needs_context && current->poison) return current->poison;
