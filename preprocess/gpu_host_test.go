@@ -58,6 +58,9 @@ func randomFrame(format framepool.PixelFormat, w, h int, rg framepool.Range, mx 
 			}
 		}
 		stride := cols*format.SampleBytes() + 2*r.IntN(20)
+		if r.IntN(3) == 0 {
+			stride = (stride + 127) &^ 127 // whole lines, as pools and cards lay them out
+		}
 		lead := 2 * r.IntN(16)
 		data := make([]byte, lead+stride*rows+64)
 		for k := range data {
