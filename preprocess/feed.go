@@ -3,6 +3,7 @@ package preprocess
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -20,9 +21,11 @@ type FeedStats struct {
 
 // Feed makes the pictures of a batch readable for the kernels of one stream, each
 // by its strategy, and holds them until the device has finished. It belongs to
-// the goroutine of its cuda.Device; Stats and Abandon may be called by any.
+// the goroutine of its cuda.Device; Release, Abandon and Stats may be called by
+// any.
 //
-// A batch goes Place, the launches that read it, Done.
+// A batch goes Place, the launches that read it, Done; then, outside of
+// Device.Do, Release.
 type Feed struct {
 	stream cuda.Stream // of the kernels
 	copies cuda.Stream
@@ -39,6 +42,7 @@ type Feed struct {
 
 	mu        sync.Mutex
 	held      []*framepool.Frame // guarded by mu: those of the flights, then those of the batch at hand
+	landed    []*framepool.Frame // guarded by mu: the device has finished with them
 	abandoned bool               // guarded by mu
 }
 
@@ -174,7 +178,7 @@ func (fd *Feed) take(c *cuda.Context, n int) (int, error) {
 		if len(fd.flights) == 0 {
 			return 0, fmt.Errorf("no room for %d bytes in an arena of %d", n, fd.arena.size)
 		}
-		if err := fd.land(c); err != nil {
+		if err := fd.await(c); err != nil {
 			return 0, err
 		}
 	}
@@ -204,8 +208,8 @@ func (fd *Feed) event(c *cuda.Context) (cuda.Event, error) {
 	return c.NewEvent(false)
 }
 
-// Settle releases the pictures that the device has finished with. It does not
-// wait.
+// Settle finds the pictures that the device has finished with, for Release. It
+// does not wait.
 func (fd *Feed) Settle(c *cuda.Context) error {
 	for len(fd.flights) > 0 {
 		reached, err := c.Reached(fd.flights[0].passed)
@@ -220,15 +224,15 @@ func (fd *Feed) Settle(c *cuda.Context) error {
 // Drain waits until the device has finished with all batches that are done.
 func (fd *Feed) Drain(c *cuda.Context) error {
 	for len(fd.flights) > 0 {
-		if err := fd.land(c); err != nil {
+		if err := fd.await(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// land waits for the oldest batch.
-func (fd *Feed) land(c *cuda.Context) error {
+// await waits for the oldest batch.
+func (fd *Feed) await(c *cuda.Context) error {
 	if err := c.WaitEvent(fd.flights[0].passed); err != nil {
 		return err
 	}
@@ -241,7 +245,7 @@ func (fd *Feed) settleOldest() {
 	fd.flights = append(fd.flights[:0], fd.flights[1:]...)
 	fd.events = append(fd.events, oldest.passed)
 	fd.arena.give(oldest.cost)
-	fd.release(0, oldest.frames)
+	fd.land(0, oldest.frames)
 }
 
 // Cancel ends a batch that is placed and will not be done: what was queued for
@@ -264,7 +268,7 @@ func (fd *Feed) cancel(c *cuda.Context) error {
 	for _, fl := range fd.flights {
 		landed += fl.frames
 	}
-	fd.release(landed, fd.atHand())
+	fd.land(landed, fd.atHand())
 	return nil
 }
 
@@ -277,7 +281,7 @@ func (fd *Feed) hold(f *framepool.Frame) {
 	}
 	fd.mu.Unlock()
 	if abandoned {
-		f.Release()
+		f.Release() // the caller's own handle lives on
 	}
 }
 
@@ -292,29 +296,38 @@ func (fd *Feed) atHand() int {
 	return max(n, 0)
 }
 
-// release ends n handles from place i on.
-func (fd *Feed) release(i, n int) {
+// land notes that the device has finished with n handles from place i on.
+func (fd *Feed) land(i, n int) {
 	fd.mu.Lock()
+	defer fd.mu.Unlock()
 	if fd.abandoned {
-		fd.mu.Unlock()
 		return
 	}
-	gone := append([]*framepool.Frame(nil), fd.held[i:i+n]...)
-	fd.held = append(fd.held[:i], fd.held[i+n:]...)
-	clear(fd.held[len(fd.held):cap(fd.held)])
+	fd.landed = append(fd.landed, fd.held[i:i+n]...)
+	fd.held = slices.Delete(fd.held, i, i+n)
+}
+
+// Release releases the pictures that Place, Settle, Drain, Cancel and Close found
+// the device to have finished with. It must be called outside of Device.Do: the
+// last picture of a closed pool takes the pool along, which the device must
+// forget first.
+func (fd *Feed) Release() {
+	fd.mu.Lock()
+	landed := fd.landed
+	fd.landed = nil
 	fd.mu.Unlock()
-	for _, f := range gone {
+	for _, f := range landed {
 		f.Release()
 	}
 }
 
 // Abandon releases all pictures of a device that is lost: no event will tell
 // whether it has finished with them. The feed is of no more use. It may be
-// called while a method hangs in the driver.
+// called while a method hangs in the driver, and like Release not from Device.Do.
 func (fd *Feed) Abandon() {
 	fd.mu.Lock()
-	held := fd.held
-	fd.held, fd.abandoned = nil, true
+	held := append(fd.held, fd.landed...)
+	fd.held, fd.landed, fd.abandoned = nil, nil, true
 	fd.mu.Unlock()
 	for _, f := range held {
 		f.Release()
@@ -336,8 +349,7 @@ func (fd *Feed) freeArena(c *cuda.Context) error {
 	return err
 }
 
-// Close waits for what is under way, releases the pictures and gives the memory
-// back.
+// Close waits for what is under way and gives the memory back. Release follows.
 func (fd *Feed) Close(c *cuda.Context) error {
 	var errs []error
 	if fd.copies != 0 {

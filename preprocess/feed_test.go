@@ -118,10 +118,14 @@ func TestFeedPlaces(t *testing.T) {
 	for _, f := range frames {
 		f.Release()
 	}
+	r.do(t, r.feed.Close)
+	if freed != 0 {
+		t.Error("device picture given back on the device's goroutine")
+	}
+	r.feed.Release()
 	if freed != 1 {
 		t.Errorf("device picture given back %d times", freed)
 	}
-	r.do(t, r.feed.Close)
 	pool.Close()
 	plainPool.Close()
 	if !pool.Reap() || !plainPool.Reap() {
@@ -148,6 +152,7 @@ func TestFeedHoldsPictures(t *testing.T) {
 			t.Fatalf("query %d: the slot is free while the device reads it", want)
 		}
 		r.do(t, r.feed.Settle)
+		r.feed.Release()
 	}
 	b, ok := pool.TryGet()
 	if !ok {
@@ -155,6 +160,7 @@ func TestFeedHoldsPictures(t *testing.T) {
 	}
 	b.Discard()
 	r.do(t, r.feed.Close)
+	r.feed.Release()
 	pool.Close()
 	if got := framepool.Live() - held; got != 0 {
 		t.Errorf("%d handles are left", got)
@@ -208,6 +214,7 @@ func TestFeedArenaGoesRound(t *testing.T) {
 		t.Errorf("the arena was made %d times", n)
 	}
 	r.do(t, r.feed.Close)
+	r.feed.Release()
 	for _, f := range frames {
 		f.Release()
 	}
@@ -244,6 +251,7 @@ func TestFeedFailures(t *testing.T) {
 	r.do(t, r.feed.Done)
 	f.Release()
 	r.do(t, r.feed.Close)
+	r.feed.Release()
 	pool.Close()
 	if got := framepool.Live() - held; got != 0 {
 		t.Errorf("%d handles are left", got)

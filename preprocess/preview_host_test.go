@@ -51,22 +51,45 @@ func TestPreviewAgreesWithOverlay(t *testing.T) {
 
 func judgePreview(t *testing.T, s *standIn, name string, f *framepool.Frame, limit int) {
 	t.Helper()
+	judgePreviewOn(t, s.dev, name, f, limit, func(_ *cuda.Context, _ *Feed, _ []*framepool.Frame, out []Source) error {
+		out[0] = hostSource(f)
+		return nil
+	})
+}
+
+func judgePreviewOn(t *testing.T, dev *cuda.Device, name string, f *framepool.Frame, limit int, place placer) {
+	t.Helper()
 	o, err := overlay.NewRenderer(overlay.Options{MaxWidth: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := o.Render(f, nil, false)
+	want, err := o.Render(hostTwin(f), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.do(t, func(c *cuda.Context) error {
+	var feed *Feed
+	err = dev.Do(t.Context(), "preview", func(c *cuda.Context) error {
 		p, err := NewPreview(c, PreviewOptions{MaxWidth: limit})
 		if err != nil {
 			return err
 		}
-		var to PreviewBuffer
-		got, err := p.Launch(c, 0, hostSource(f), &to)
+		stream, err := c.NewStream()
 		if err != nil {
+			return err
+		}
+		if feed, err = NewFeed(c, stream); err != nil {
+			return err
+		}
+		var to PreviewBuffer
+		src := make([]Source, 1)
+		if err := place(c, feed, []*framepool.Frame{f}, src); err != nil {
+			return err
+		}
+		got, err := p.Launch(c, stream, src[0], &to)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(feed.Done(c), c.Wait(stream)); err != nil {
 			return err
 		}
 		if got.Width != want.Width || got.Height != want.Height || got.StrideY != want.StrideY || got.StrideC != want.StrideC {
@@ -76,9 +99,13 @@ func judgePreview(t *testing.T, s *standIn, name string, f *framepool.Frame, lim
 			comparePlanes(name+" Y", got.Y, want.Y, want.StrideY, want.Width, want.Height),
 			comparePlanes(name+" Cb", got.Cb, want.Cb, want.StrideC, want.Width/2, want.Height/2),
 			comparePlanes(name+" Cr", got.Cr, want.Cr, want.StrideC, want.Width/2, want.Height/2),
-			to.Close(c), p.Close(c),
+			to.Close(c), feed.Close(c), c.FreeStream(stream), p.Close(c),
 		)
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed.Release()
 }
 
 func comparePlanes(name string, got, want []byte, stride, w, h int) error {

@@ -16,6 +16,6 @@ find . -name '*.cu' -not -path './web/*' -not -path './.cache/*' | sort | while 
   out=${source%.cu}.ptx
   [ $# = 0 ] || out=$1/$(basename "$out")
   clang-19 -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_53 \
-    -Xclang -target-feature -Xclang +ptx63 -std=c++17 -O3 -ffp-contract=off -fno-ident \
+    -Xclang -target-feature -Xclang +ptx63 -Xclang -fcuda-short-ptr -mllvm --nvptx-short-ptr -std=c++17 -O3 -ffp-contract=off -fno-ident \
     -Wall -Wextra -Werror -S -o "$out" "$source"
 done

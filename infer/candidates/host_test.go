@@ -99,11 +99,18 @@ type rig struct {
 	o             Options
 	f             *Filter
 	boxes, scores []byte
+	// upload gives the outputs' addresses, nil where the device sees the bytes.
+	upload func(c *cuda.Context, boxes, scores []byte) (b, s cuda.DevicePtr, err error)
 }
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	r := &rig{dev: standIn(t), o: o}
+	return rigOn(t, standIn(t), o)
+}
+
+func rigOn(t *testing.T, dev *cuda.Device, o Options) *rig {
+	t.Helper()
+	r := &rig{dev: dev, o: o}
 	size := 4
 	if o.Half {
 		size = 2
@@ -147,8 +154,14 @@ func (r *rig) put(dst []byte, values []float32) []float32 {
 
 func (r *rig) launch(t *testing.T, n int, threshold func(image, class int) float32) {
 	t.Helper()
-	r.do(t, func(c *cuda.Context) error {
-		return r.f.Launch(c, 0, n, addressOf(r.boxes), addressOf(r.scores), threshold)
+	r.do(t, func(c *cuda.Context) (err error) {
+		boxes, scores := addressOf(r.boxes), addressOf(r.scores)
+		if r.upload != nil {
+			if boxes, scores, err = r.upload(c, r.boxes, r.scores); err != nil {
+				return err
+			}
+		}
+		return errors.Join(r.f.Launch(c, 0, n, boxes, scores, threshold), c.Wait(0))
 	})
 }
 
@@ -204,6 +217,31 @@ func fill(r *rand.Rand, images, n, classes, objects int) (boxes, scores []float3
 	return boxes, scores
 }
 
+// agree judges many batches of one shape: healthy outputs, and such with numbers
+// that cannot be.
+func (r *rig) agree(t *testing.T, laps int) {
+	t.Helper()
+	o := r.o
+	rng := rand.New(rand.NewPCG(5, uint64(o.Boxes)))
+	for lap := range laps {
+		boxes, scores := fill(rng, o.MaxBatch, o.Boxes, o.Classes, 2+lap%20)
+		for range lap % 4 { // adversarial
+			scores[rng.IntN(len(scores))] = specials()[rng.IntN(len(specials()))]
+		}
+		if lap%7 == 6 {
+			boxes[rng.IntN(len(boxes))] = specials()[rng.IntN(len(specials()))]
+		}
+		thresholds := make([]float32, o.Classes*o.MaxBatch)
+		for i := range thresholds {
+			thresholds[i] = []float32{0.45, 0.45, 0.3, 0, 2, float32(math.NaN())}[rng.IntN(6)]
+			if lap%2 == 0 {
+				thresholds[i] = 0.45
+			}
+		}
+		r.compare(t, fmt.Sprintf("lap %d", lap), boxes, scores, func(i, c int) float32 { return thresholds[i*o.Classes+c] })
+	}
+}
+
 func TestFilterAgreesWithDecode(t *testing.T) {
 	shapes := []Options{
 		{MaxBatch: 1, Boxes: 3549, Classes: 80},
@@ -215,25 +253,7 @@ func TestFilterAgreesWithDecode(t *testing.T) {
 		for _, half := range []bool{false, true} {
 			o.Half = half
 			t.Run(fmt.Sprintf("%dx%dx%d half=%v", o.MaxBatch, o.Boxes, o.Classes, half), func(t *testing.T) {
-				r := rand.New(rand.NewPCG(5, uint64(o.Boxes)))
-				rig := newRig(t, o)
-				for lap := range 60 {
-					boxes, scores := fill(r, o.MaxBatch, o.Boxes, o.Classes, 2+lap%20)
-					for range lap % 4 { // adversarial
-						scores[r.IntN(len(scores))] = specials()[r.IntN(len(specials()))]
-					}
-					if lap%7 == 6 {
-						boxes[r.IntN(len(boxes))] = specials()[r.IntN(len(specials()))]
-					}
-					thresholds := make([]float32, o.Classes*o.MaxBatch)
-					for i := range thresholds {
-						thresholds[i] = []float32{0.45, 0.45, 0.3, 0, 2, float32(math.NaN())}[r.IntN(6)]
-						if lap%2 == 0 {
-							thresholds[i] = 0.45
-						}
-					}
-					rig.compare(t, fmt.Sprintf("lap %d", lap), boxes, scores, func(i, c int) float32 { return thresholds[i*o.Classes+c] })
-				}
+				newRig(t, o).agree(t, 40)
 			})
 		}
 	}
@@ -243,42 +263,50 @@ func TestFilterAgreesWithDecode(t *testing.T) {
 // the last, and those beside the border of two images.
 func TestFilterAgreesWithDecodeOnSpecials(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		o := Options{MaxBatch: 3, Boxes: 7, Classes: 5, Half: half}
-		rig := newRig(t, o)
-		r := rand.New(rand.NewPCG(6, 7))
-		for k, v := range specials() {
-			for at := range o.MaxBatch * o.Boxes * o.Classes {
-				boxes, scores := fill(r, o.MaxBatch, o.Boxes, o.Classes, 2)
-				scores[at] = v
-				if at < len(boxes) && k%2 == 0 {
-					boxes[at] = v
-				}
-				rig.compare(t, fmt.Sprintf("%v at %d", v, at), boxes, scores, func(int, int) float32 { return 0.45 })
+		newRig(t, Options{MaxBatch: 3, Boxes: 7, Classes: 5, Half: half}).agreeOnSpecials(t)
+	}
+}
+
+func (r *rig) agreeOnSpecials(t *testing.T) {
+	t.Helper()
+	o := r.o
+	rng := rand.New(rand.NewPCG(6, 7))
+	for k, v := range specials() {
+		for at := range o.MaxBatch * o.Boxes * o.Classes {
+			boxes, scores := fill(rng, o.MaxBatch, o.Boxes, o.Classes, 2)
+			scores[at] = v
+			if at < len(boxes) && k%2 == 0 {
+				boxes[at] = v
 			}
+			r.compare(t, fmt.Sprintf("%v at %d", v, at), boxes, scores, func(int, int) float32 { return 0.45 })
 		}
 	}
 }
 
 func TestFilterAgreesOnUniformOutputs(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		o := Options{MaxBatch: 2, Boxes: 60, Classes: 9, Half: half}
-		rig := newRig(t, o)
-		boxes, scores := fill(rand.New(rand.NewPCG(8, 9)), o.MaxBatch, o.Boxes, o.Classes, 0)
-		for _, v := range specials() {
-			for i := range scores {
-				scores[i] = v
-			}
-			rig.compare(t, fmt.Sprintf("all scores %v", v), boxes, scores, func(_, c int) float32 { return 0.2 + 0.05*float32(c) })
+		newRig(t, Options{MaxBatch: 2, Boxes: 60, Classes: 9, Half: half}).agreeOnUniform(t)
+	}
+}
+
+func (r *rig) agreeOnUniform(t *testing.T) {
+	t.Helper()
+	o := r.o
+	boxes, scores := fill(rand.New(rand.NewPCG(8, 9)), o.MaxBatch, o.Boxes, o.Classes, 0)
+	for _, v := range specials() {
+		for i := range scores {
+			scores[i] = v
 		}
-		for _, v := range specials() {
-			for i := range boxes {
-				boxes[i] = v
-			}
-			for i := range scores {
-				scores[i] = 0.1 * float32(i%10)
-			}
-			rig.compare(t, fmt.Sprintf("all coordinates %v", v), boxes, scores, func(int, int) float32 { return 0.45 })
+		r.compare(t, fmt.Sprintf("all scores %v", v), boxes, scores, func(_, c int) float32 { return 0.2 + 0.05*float32(c) })
+	}
+	for _, v := range specials() {
+		for i := range boxes {
+			boxes[i] = v
 		}
+		for i := range scores {
+			scores[i] = 0.1 * float32(i%10)
+		}
+		r.compare(t, fmt.Sprintf("all coordinates %v", v), boxes, scores, func(int, int) float32 { return 0.45 })
 	}
 }
 

@@ -67,7 +67,7 @@ struct __attribute__((aligned(16))) Window {
   int stride;      // of the plane, bytes
   int first;       // byte within a row that base is at
   int used;        // bytes needed of a row
-  int vecs;        // vectors of 16 bytes a row, enough for any place in a line
+  int vecs;        // vectors of 16 bytes a row, enough for every row's place in its lines
   int row0, rows;  // first row, and how many lie in shared memory
   int pairs;       // rows lie in pairs, two for each output row, not as a range
   int count;       // rows of the plane
@@ -112,7 +112,9 @@ DEVICE Window window_of(const Image *m, int p, const Tile *t) {
   w.first = c0 * step;
   w.base = m->plane[p] + w.first;
   w.used = (c1 - c0 + 1) * step;
-  w.vecs = (w.used + 2 * (LINE - 1)) / LINE * (LINE / 16);
+  // Rows that are whole lines apart begin at the same place of a line.
+  int lead = (w.stride & (LINE - 1)) == 0 ? (int)(w.base & (LINE - 1)) : LINE - 1;
+  w.vecs = (lead + w.used + LINE - 1) / LINE * (LINE / 16);
   w.inverse = 1.0f / (float)w.vecs;
   w.pairs = w.ratio > 2.0f;
   w.row0 = tap_of(t->ty, w.ratio, w.count).at;
@@ -134,7 +136,7 @@ DEVICE void place_windows(const Image *m, const Tile *t, int log_h, int tid) {
   Window w = window_of(m, tid, t);
   int at = bytes_at(log_h);
   if (tid > 0) at += window_of(m, 0, t).slots * 16;
-  if (tid > 1) at += w.slots * 16; // the other chroma plane's window is as large
+  if (tid > 1) at += window_of(m, 1, t).slots * 16;
   w.at = at;
   in_shared<Window>(WINDOWS_AT)[tid] = w;
 }

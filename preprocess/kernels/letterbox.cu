@@ -53,31 +53,47 @@ template <int BYTES> DEVICE float blend(const Line *l, const Column *c, int off,
   return madd(bottom - top, l->w, top - 8388608.0f);
 }
 
+// Colour is what of the image turns codes into colours, kept in registers.
+struct Colour { float yk, y0, rv, gu, gv, bu, mid; };
+
+DEVICE Colour colour_of(const Image *m) {
+  Colour k = {m->yk, m->y0, m->rv, -m->gu, -m->gv, m->bu, m->mid};
+  return k;
+}
+
+// line_at reads one output row's line at once.
+DEVICE Line line_at(int at) {
+  vec v = *in_shared<const vec>(at);
+  Line l = {(int)word(&v, 0), (int)word(&v, 1), float_of(word(&v, 2)), 0};
+  return l;
+}
+
 // Sample is one output pixel's luma and chroma in 0..255 and around 0, the
 // latter times WEIGHT_ONE and not scaled to the range yet.
 struct Sample { float y, cb, cr; };
 
 template <int BYTES, int PLANES>
-DEVICE Sample sample_at(const Image *m, int log_h, int j, const Column *luma, const Column *chroma) {
-  const Line *l = in_shared<const Line>(lines_at(0, log_h)) + j;
+DEVICE Sample sample_at(const Colour *k, int shift, int log_h, int j, const Column *luma, const Column *chroma) {
+  int at = lines_at(0, log_h) + j * (int)sizeof(Line);
+  Line l = line_at(at);
   Sample s = {0.0f, 0.0f, 0.0f};
-  s.y = madd(blend<BYTES>(l, luma, 0, m->shift), m->yk, m->y0);
+  s.y = madd(blend<BYTES>(&l, luma, 0, shift), k->yk, k->y0);
   if (PLANES == 1) return s;
-  l += 1 << log_h;
-  s.cb = blend<BYTES>(l, chroma, 0, m->shift) - m->mid;
+  l = line_at(at + ((int)sizeof(Line) << log_h));
+  s.cb = blend<BYTES>(&l, chroma, 0, shift) - k->mid;
   if (PLANES == 2) {
-    s.cr = blend<BYTES>(l, chroma, BYTES, m->shift) - m->mid;
+    s.cr = blend<BYTES>(&l, chroma, BYTES, shift) - k->mid;
     return s;
   }
-  l += 1 << log_h;
-  s.cr = blend<BYTES>(l, chroma, 0, m->shift) - m->mid;
+  l = line_at(at + (2 * (int)sizeof(Line) << log_h));
+  s.cr = blend<BYTES>(&l, chroma, 0, shift) - k->mid;
   return s;
 }
 
-template <int HALF> DEVICE void put_pixel(const Image *m, const Tensor *o, Sample s, const Outputs *p, u32 off) {
-  float r = fclamp(madd(s.cr, m->rv, s.y), 0.0f, 255.0f);
-  float g = fclamp(madd(s.cb, -m->gu, madd(s.cr, -m->gv, s.y)), 0.0f, 255.0f);
-  float b = fclamp(madd(s.cb, m->bu, s.y), 0.0f, 255.0f);
+template <int HALF> DEVICE void put_pixel(const Colour *k, const Tensor *o, Sample s, const Outputs *p, u32 off) {
+  float r = fclamp(madd(s.cr, k->rv, s.y), 0.0f, 255.0f);
+  float g = fclamp(madd(s.cb, k->gu, madd(s.cr, k->gv, s.y)), 0.0f, 255.0f);
+  float b = fclamp(madd(s.cb, k->bu, s.y), 0.0f, 255.0f);
   put<HALF>(p->at[0] + off, madd(r, o->mul[0], o->add[0]));
   put<HALF>(p->at[1] + off, madd(g, o->mul[1], o->add[1]));
   put<HALF>(p->at[2] + off, madd(b, o->mul[2], o->add[2]));
@@ -101,10 +117,12 @@ DEVICE void emit_column(const Image *m, const Tensor *o, const Tile *t, int x, i
     luma = column_of(i, m->rx, m->width, BYTES, w[0].first);
     if (PLANES > 1) chroma = column_of(i, m->crx, m->cwidth, PLANES == 2 ? 2 * BYTES : BYTES, w[1].first);
   }
+  Colour k = colour_of(m);
+  int shift = m->shift;
   for (; j < rows; j += step) {
     u32 off = (u32)((t->y + j) * o->width) * size;
     if (inside && j >= skip && j < skip + t->th) {
-      put_pixel<HALF>(m, o, sample_at<BYTES, PLANES>(m, o->log_h, j - skip, &luma, &chroma), &p, off);
+      put_pixel<HALF>(&k, o, sample_at<BYTES, PLANES>(&k, shift, o->log_h, j - skip, &luma, &chroma), &p, off);
       continue;
     }
 #pragma unroll

@@ -48,6 +48,8 @@ struct Block {
 
 DEVICE float rounded(float v) { return rintf(v); }
 DEVICE float madd(float a, float b, float c) { return fmaf(a, b, c); }
+DEVICE float smaller(float a, float b) { return fminf(a, b); }
+DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 DEVICE float float_of(u32 bits) { float f; memcpy(&f, &bits, 4); return f; }
 DEVICE u32 bits_of(float f) { u32 b; memcpy(&b, &f, 4); return b; }
 DEVICE u16 half_bits(float v) { _Float16 h = (_Float16)v; u16 b; memcpy(&b, &h, 2); return b; }
@@ -84,6 +86,8 @@ DEVICE dim block() {
 DEVICE int blocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 DEVICE float rounded(float v) { return __builtin_rintf(v); }
 DEVICE float madd(float a, float b, float c) { return __nvvm_fma_rn_f(a, b, c); }
+DEVICE float smaller(float a, float b) { return __nvvm_fmin_f(a, b); }
+DEVICE float larger(float a, float b) { return __nvvm_fmax_f(a, b); }
 DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
 DEVICE u32 bits_of(float f) { return __builtin_bit_cast(u32, f); }
 DEVICE u16 half_bits(float v) {
@@ -116,7 +120,7 @@ DEVICE void memory_fence() { __nvvm_membar_gl(); }
 
 DEVICE int imin(int a, int b) { return a < b ? a : b; }
 DEVICE int imax(int a, int b) { return a > b ? a : b; }
-DEVICE float fclamp(float v, float lo, float hi) { return v < lo ? lo : v > hi ? hi : v; }
+DEVICE float fclamp(float v, float lo, float hi) { return smaller(larger(v, lo), hi); }
 
 // The shared memory of a block is used by offsets from its start.
 template <typename T> DEVICE T *in_shared(int at) { return (T *)(shared + at); }

@@ -43,6 +43,7 @@ type MemoryReport struct {
 	Driver  string      `json:"driver"`
 	PCIe    string      `json:"pcie"`     // the link now and at most, "" = none or unknown
 	LinkGBs float64     `json:"link_gbs"` // that PCIe allows at most, each way; 0 = unknown
+	LinkP50 float64     `json:"link_us"`  // of the copy engine bringing 16 MiB of locked memory: what the link gives
 	Why     string      `json:"why"`      // which strategies auto considers, and why
 	Works   []MemoryRow `json:"works"`
 }
@@ -111,6 +112,17 @@ func (r *MemoryReport) link(ctx context.Context, dev *cuda.Device, o MemoryOptio
 			return err
 		}
 		defer func() { err = errors.Join(err, l.close(c)) }()
+		took := make([]time.Duration, 0, o.Rounds)
+		for range memoryWarmUp + o.Rounds {
+			d, err := l.copy(c)
+			if err != nil {
+				return err
+			}
+			took = append(took, d)
+		}
+		took = took[memoryWarmUp:]
+		slices.Sort(took)
+		r.LinkP50 = us(percentile(took, 50))
 		return r.row("16 MiB read once", linkBytes, o, func(s preprocess.Strategy) (time.Duration, error) { return l.run(c, s) })
 	})
 }

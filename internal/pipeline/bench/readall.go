@@ -129,6 +129,18 @@ func (l *link) read(c *cuda.Context, s preprocess.Strategy) (time.Duration, erro
 	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }
 
+// copy has the copy engine bring the bytes, and nobody read them.
+func (l *link) copy(c *cuda.Context) (time.Duration, error) {
+	err := errors.Join(
+		c.Record(l.from, l.stream), c.CopyInBytes(l.ring, l.locked.Bytes, l.stream), c.Record(l.to, l.stream), c.WaitEvent(l.to),
+	)
+	if err != nil {
+		return 0, fmt.Errorf("copy %d bytes: %w", linkBytes, err)
+	}
+	ms, err := c.ElapsedMS(l.from, l.to)
+	return time.Duration(float64(ms) * float64(time.Millisecond)), err
+}
+
 func (l *link) close(c *cuda.Context) error {
 	var errs []error
 	if l.stream != 0 {
