@@ -248,5 +248,5 @@ func (g *GPU) serve(o *decode.Options) {
 		o.Mapper = g.mapper
 	}
 	o.Installed = g.card.Integrated
-	o.CUDA, o.NoCUDA = g.decoder, g.noDecoder
+	o.CUDA, o.NoCUDA, o.Lost = g.decoder, g.noDecoder, g.dev.Lost()
 }
