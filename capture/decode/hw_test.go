@@ -171,7 +171,7 @@ func TestHardwareEqualsSoftware(t *testing.T) {
 				t.Error(err)
 			}
 			i := d.Info()
-			if n != sc.pictures && n != sc.pictures-3 || wrong > 0 { // what is held back stays there after a loss
+			if n > sc.pictures || n < sc.pictures-3 || wrong > 0 { // what is held back for reordering stays there after a loss
 				t.Errorf("%d frames of %d, %d of them not software's", n, sc.pictures, wrong)
 			}
 			if note := "not decoded by h264 (nvdec): " + sc.refused; sc.refused != "" && (i.Note != note || i.Memory == "device") || sc.refused == "" && i.Note != "" {
