@@ -50,9 +50,6 @@ func (a *appliance) build() (err error) {
 	if a.cfg.GPU.Mode == "require" {
 		return errors.New("gpu.mode is require, and this version has no GPU engine yet: use auto or off")
 	}
-	limit, why := memoryLimit(a.cfg)
-	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
-	budget := framepool.NewBudget(limit)
 	if a.codecs, err = avcodec.Open(); err != nil {
 		return err
 	}
@@ -60,6 +57,9 @@ func (a *appliance) build() (err error) {
 	if err != nil {
 		return err
 	}
+	limit, why := memoryLimit(a.cfg) // beside the model, which is loaded by now
+	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
+	budget := framepool.NewBudget(limit)
 	o := pipeline.Options{
 		Config: a.cfg, Bad: a.bad, EngineProblem: problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, why), Version: version, Logger: a.logger,
