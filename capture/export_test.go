@@ -15,5 +15,5 @@ func Waits(minimum, maximum time.Duration, jitter float64, n int) []time.Duratio
 	return waits
 }
 
-// RingUnits is how many access units wait for the decoder at most.
-const RingUnits = ringUnits
+// RingAge is how far the decoder may be behind.
+const RingAge = ringAge

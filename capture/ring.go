@@ -8,7 +8,11 @@ import (
 
 // The bounds of the queue before the decoder.
 const (
-	ringUnits = 32       // about a second of video: older pictures are not worth decoding
+	ringUnits = 32
+	// ringAge is how far the decoder may be behind: what is older by the time it
+	// is decoded is dropped before inference anyway, and its decoding would
+	// only keep the next ones waiting.
+	ringAge   = time.Second
 	ringBytes = 16 << 20 // two of the largest access units
 
 	// ringPatience ends the wait for a random access point in streams that
@@ -52,6 +56,14 @@ func (r *ring) push(au *AccessUnit) {
 		r.drop(r.skipping, 1)
 		return
 	}
+	if r.behindLocked(au) {
+		r.clearLocked(au)
+		if !au.RandomAccess {
+			r.skipping, r.since = DropOverflow, au.Received
+			r.drop(DropOverflow, 1)
+			return
+		}
+	}
 	size := unitSize(au)
 	if len(r.items) >= ringUnits || (r.bytes+size > ringBytes && len(r.items) > 0) {
 		if !au.RandomAccess {
@@ -64,6 +76,17 @@ func (r *ring) push(au *AccessUnit) {
 	r.items = append(r.items, ringItem{au: au})
 	r.bytes += size
 	r.wakeLocked()
+}
+
+// behindLocked says whether the decoder is so late that the oldest unit before
+// au is of no use any more.
+func (r *ring) behindLocked(au *AccessUnit) bool {
+	for _, it := range r.items {
+		if it.au != nil {
+			return au.Received.Sub(it.au.Received) > ringAge
+		}
+	}
+	return false
 }
 
 // resumeLocked says whether decoding can go on with au.

@@ -24,7 +24,9 @@ const (
 // and says in words how it came to that: share (0..1, 0 meaning 0.7) of the
 // smaller of RAM and the memory cgroups around the process. explicit, if
 // positive, takes the place of the share but never exceeds RAM and cgroup:
-// beyond them waits the OOM killer.
+// beyond them waits the OOM killer. Where memory is scarce the limit is what it
+// leaves beside the program itself: ask when the program has all that it needs
+// beside pools, such as its model.
 //
 // RLIMIT_MEMLOCK is named where it is the smaller, and does not lower the
 // limit: a pool that may not be locked works unlocked, which is slower, while
@@ -50,11 +52,14 @@ func memoryLimit(root fs.FS, share float64, explicit int64) (int64, string) {
 	if n, group := cgroupLimit(root); n < all {
 		all, where = n, group
 	}
+	room, own := roomFor(root, all)
 	switch {
 	case all == math.MaxInt64 && explicit > 0:
 		return explicit, fmt.Sprintf("%s as configured", FormatBytes(explicit))
 	case all == math.MaxInt64:
 		return blindLimit, fmt.Sprintf("%s, as the system does not tell its memory: set memory.limit", FormatBytes(blindLimit))
+	case room < int64(float64(all)*share) && (explicit <= 0 || room < explicit):
+		return room, fmt.Sprintf("%s, what %s (%s) leaves beside the program's own %s and its decoders", FormatBytes(room), FormatBytes(all), where, FormatBytes(own))
 	case explicit > all:
 		return all, fmt.Sprintf("%s (%s), less than the %s configured", FormatBytes(all), where, FormatBytes(explicit))
 	case explicit > 0:
@@ -62,6 +67,29 @@ func memoryLimit(root fs.FS, share float64, explicit int64) (int64, string) {
 	}
 	limit := int64(float64(all) * share)
 	return limit, fmt.Sprintf("%s, %.0f %% of %s (%s)", FormatBytes(limit), share*100, FormatBytes(all), where)
+}
+
+// The program needs memory beside its pools: what it has now, some for packets,
+// pictures for viewers and Go's own, and about a third of a pool for what a
+// decoder keeps beside its pictures (31 MB of 126 at 4K with H.264).
+const (
+	headroom   = 32 << 20
+	poolsShare = 0.75 // of what remains
+)
+
+// roomFor is what all bytes of memory leave for pools (at least 1: 0 would mean
+// no limit), and what the program has now; MaxInt64 where that cannot be read.
+func roomFor(root fs.FS, all int64) (room, own int64) {
+	f := field(root, "proc/self/status", "VmRSS:")
+	if len(f) == 0 || all == math.MaxInt64 {
+		return math.MaxInt64, 0
+	}
+	kb, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil || kb <= 0 || kb >= math.MaxInt64>>10 {
+		return math.MaxInt64, 0
+	}
+	own = kb << 10
+	return max(1, int64(float64(all-own-headroom)*poolsShare)), own
 }
 
 // ram is MemTotal, or MaxInt64 where it cannot be read.

@@ -125,6 +125,33 @@ func TestDetectLimit(t *testing.T) {
 			explicit: 50e9, limit: 8 << 30, why: "8.0 GiB (RAM), less than the 46.6 GiB configured",
 		},
 		{
+			name: "small cgroup leaves less than the share",
+			files: map[string]string{
+				"proc/meminfo": mem8G, "proc/self/status": "VmRSS:\t  150528 kB\n", "proc/self/cgroup": "0::/small\n", "sys/fs/cgroup/small/memory.max": "419430400\n",
+			},
+			limit: (221 << 20) * 3 / 4, why: "165.8 MiB, what 400.0 MiB (memory.max of cgroup /small) leaves beside the program's own 147.0 MiB and its decoders",
+		},
+		{
+			name: "explicit limit above what is left is cut",
+			files: map[string]string{
+				"proc/meminfo": mem8G, "proc/self/status": "VmRSS:\t  150528 kB\n", "proc/self/cgroup": "0::/small\n", "sys/fs/cgroup/small/memory.max": "419430400\n",
+			},
+			explicit: 300 << 20, limit: (221 << 20) * 3 / 4,
+			why: "165.8 MiB, what 400.0 MiB (memory.max of cgroup /small) leaves beside the program's own 147.0 MiB and its decoders",
+		},
+		{
+			name: "nothing is left",
+			files: map[string]string{
+				"proc/meminfo": mem8G, "proc/self/status": "VmRSS:\t  150528 kB\n", "proc/self/cgroup": "0::/small\n", "sys/fs/cgroup/small/memory.max": "104857600\n",
+			},
+			limit: 1, why: "1 B, what 100.0 MiB (memory.max of cgroup /small) leaves beside the program's own 147.0 MiB and its decoders",
+		},
+		{
+			name:  "enough for both",
+			files: map[string]string{"proc/meminfo": mem8G, "proc/self/status": "VmRSS:\t  150528 kB\n"},
+			limit: 6012954214, why: "5.6 GiB, 70 % of 8.0 GiB (RAM)",
+		},
+		{
 			name:  "nothing to read",
 			limit: 1 << 30, why: "1.0 GiB, as the system does not tell its memory: set memory.limit",
 		},

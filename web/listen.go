@@ -83,6 +83,8 @@ func listenHint(err error) string {
 		return "ports below 1024 need the capability CAP_NET_BIND_SERVICE: set server.listen to a higher one"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "this machine does not have the address: set server.listen to one of its own"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "raise LimitNOFILE in the unit, or ulimit -n in a shell"
 	default:
 		return "set server.listen to another address"
 	}

@@ -45,15 +45,17 @@ type MemoryError struct {
 // Unwrap gives both natures of the error.
 func (e *MemoryError) Unwrap() []error { return []error{e.UnsupportedError, e.Err} }
 
-// allocate is avcodec.Allocate: a pool of another geometry takes over.
+// allocate is avcodec.Allocate: a pool of another geometry takes over. It is
+// made outside of the lock, since to fill and lock 126 MB of a 4K camera takes
+// seconds on a busy machine, and whoever asks for the camera's state would wait.
 func (p *pools) allocate(q avcodec.Request) (avcodec.Ring, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retireLocked()
+	p.retire()
 	pool, readers, err := p.makePool(q, p.need.slots())
 	if err != nil {
 		return avcodec.Ring{}, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.current, p.readers = pool, readers
 	p.id++
 	c := pool.Control()
@@ -93,7 +95,9 @@ func memoryError(q avcodec.Request, slots int, be *framepool.BudgetError) error 
 	}}
 }
 
-func (p *pools) retireLocked() {
+func (p *pools) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.current == nil {
 		return
 	}
@@ -156,8 +160,4 @@ func (p *pools) memory() string {
 }
 
 // close comes after the decoder's own end, when only readers hold slots.
-func (p *pools) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retireLocked()
-}
+func (p *pools) close() { p.retire() }

@@ -47,15 +47,15 @@ func newAppliance(ctx context.Context, cfg *config.Config, bad map[string]string
 func (a *appliance) build(ctx context.Context) (err error) {
 	driver := cuda.New(cuda.Options{})
 	box := detect(driver)
-	limit, why := memoryLimit(a.cfg)
-	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
-	budget := framepool.NewBudget(limit)
 	if a.codecs, err = avcodec.Open(); err != nil {
 		return err
 	}
 	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, a.logger); err != nil {
 		return err
 	}
+	limit, why := memoryLimit(a.cfg) // beside the model, which is loaded by now
+	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
+	budget := framepool.NewBudget(limit)
 	o := pipeline.Options{
 		Config: a.cfg, Bad: a.bad, GPU: a.infer.gpu, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,

@@ -31,7 +31,7 @@ func TestHangup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.line(t, "frame memory") // the model comes after it
+	p.line(t, "starting") // the model comes after it
 	hangup()
 	p.line(t, "msg=reloaded")
 

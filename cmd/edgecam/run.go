@@ -35,6 +35,7 @@ func newRun() *cobra.Command {
 				return err
 			}
 			logger := newLogger(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
+			logger.Info("starting", "version", version, "config", file)
 			a, err := newAppliance(cmd.Context(), cfg, badCameras(err, logger), logger)
 			if err != nil {
 				return err

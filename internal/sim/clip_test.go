@@ -83,12 +83,18 @@ func TestOpenClipRefuses(t *testing.T) {
 	empty := write("empty.mp4", nil)
 	for _, tt := range []struct{ name, path, want string }{
 		{"no file", dir + "/none.mp4", "open clip: open " + dir + "/none.mp4: no such file or directory"},
-		{"empty", empty, "open clip " + empty + ": read MP4: it has no H.264, H.265 or MJPEG track"},
-		{"text", text, "open clip " + text + ": read MP4: "},
+		{"empty", empty, "open clip " + empty + ": read MP4: the file is empty or cut off; make one with: ffmpeg -i FILE -c copy clip.mp4"},
+		{"bare H.264", write("bare.h264", []byte("\x00\x00\x00\x01\x67\x64\x00\x0a")), "open clip " + dir + "/bare.h264: read MP4: the file is no MP4 file; make"},
+		{"in fragments", testkit.MP4(t, "libx264", "64x48", 10, 1, "-movflags", "frag_keyframe+empty_moov"), "open clip "},
+		{"no video", write("audio.mp4", []byte("\x00\x00\x00\x08moov")), "open clip " + dir + "/audio.mp4: read MP4: it has no H.264, H.265 or MJPEG track"},
+		{"text", text, "open clip " + text + ": read MP4: the file is no MP4 file"},
 		{"cut off", cut, "open clip " + cut + ": read MP4"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := sim.OpenClip(tt.path)
+			if tt.name == "in fragments" && err != nil && !strings.Contains(err.Error(), "the file is in fragments") {
+				t.Errorf("error is %v", err)
+			}
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("error is %v,\nwant      %s…", err, tt.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/abema/go-mp4"
@@ -37,6 +38,9 @@ type mp4Track struct {
 
 // findTrack gives the first video track that can be played; nil = none.
 func findTrack(r io.ReadSeeker) (*mp4Track, error) {
+	if err := checkMP4(r); err != nil {
+		return nil, err
+	}
 	traks, err := mp4.ExtractBox(r, nil, mp4.BoxPath{mp4.BoxTypeMoov(), mp4.BoxTypeTrak()})
 	if err != nil {
 		return nil, fmt.Errorf("read MP4: %w", err)
@@ -51,6 +55,29 @@ func findTrack(r io.ReadSeeker) (*mp4Track, error) {
 		}
 	}
 	return nil, nil
+}
+
+// checkMP4 says what a file without the tables of an MP4 file is.
+func checkMP4(r io.ReadSeeker) error {
+	const remux = "; make one with: ffmpeg -i FILE -c copy clip.mp4"
+	var head [8]byte // size and type of the first box, a file's kind or its tables
+	_, err := io.ReadFull(r, head[:])
+	switch kind := string(head[4:]); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("read MP4: the file is empty or cut off" + remux)
+	case err != nil:
+		return fmt.Errorf("read MP4: %w", err)
+	case !slices.Contains([]string{"ftyp", "moov", "mdat", "free", "skip", "wide", "styp"}, kind):
+		return errors.New("read MP4: the file is no MP4 file" + remux)
+	}
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read MP4: %w", err)
+	}
+	parts, err := mp4.ExtractBox(r, nil, mp4.BoxPath{mp4.BoxTypeMoov(), mp4.BoxTypeMvex()})
+	if err == nil && len(parts) > 0 {
+		return errors.New("read MP4: the file is in fragments" + remux)
+	}
+	return nil
 }
 
 func readTrack(r io.ReadSeeker, trak *mp4.BoxInfo) (*mp4Track, error) {
