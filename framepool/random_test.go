@@ -15,8 +15,13 @@ var geometries = []struct {
 	f    framepool.PixelFormat
 	w, h int
 }{
-	{framepool.I420, 64, 48}, {framepool.I420, 33, 17}, {framepool.NV12, 64, 48}, {framepool.Gray8, 16, 16},
-	{framepool.I444P10, 65, 3}, {framepool.P010, 31, 31}, {framepool.I422, 100, 2},
+	{framepool.I420, 64, 48},
+	{framepool.I420, 33, 17},
+	{framepool.NV12, 64, 48},
+	{framepool.Gray8, 16, 16},
+	{framepool.I444P10, 65, 3},
+	{framepool.P010, 31, 31},
+	{framepool.I422, 100, 2},
 }
 
 // randomPool makes a pool of one of the geometries.

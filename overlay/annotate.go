@@ -112,8 +112,14 @@ func (r *Renderer) findPlace(box rect, width, height, line int) rect {
 	}
 	in := box.x0 + line
 	for _, at := range [...][2]int{
-		{box.x0, box.y0 - height}, {in, box.y0 + line}, {box.x0, box.y1}, {in, box.y1 - line - height},
-		{box.x0, box.y0 - 2*height}, {box.x0, box.y1 + height}, {box.x0, box.y0 - 3*height}, {box.x0, box.y1 + 2*height},
+		{box.x0, box.y0 - height},
+		{in, box.y0 + line},
+		{box.x0, box.y1},
+		{in, box.y1 - line - height},
+		{box.x0, box.y0 - 2*height},
+		{box.x0, box.y1 + height},
+		{box.x0, box.y0 - 3*height},
+		{box.x0, box.y1 + 2*height},
 	} {
 		if p, ok := try(at[0], at[1]); ok {
 			return p

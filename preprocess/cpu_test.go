@@ -233,12 +233,20 @@ func TestCPURefuses(t *testing.T) {
 		values int
 		want   string
 	}{
-		{"tensor of another size", good, small, 100,
-			"preprocess picture 7 of camera gate: tensor holds 100 values, want 4320"},
-		{"input without size", good, infer.InputSpec{Height: 4}, 0,
-			"preprocess picture 7 of camera gate: input of 0x4 has no room for a picture"},
-		{"empty picture", empty, small, 4320,
-			"preprocess picture 7 of camera gate: picture of 0x4 is empty"},
+		{
+			"tensor of another size", good, small, 100,
+			"preprocess picture 7 of camera gate: tensor holds 100 values, want 4320",
+		},
+		{
+			"input without size", good,
+			infer.InputSpec{Height: 4},
+			0,
+			"preprocess picture 7 of camera gate: input of 0x4 has no room for a picture",
+		},
+		{
+			"empty picture", empty, small, 4320,
+			"preprocess picture 7 of camera gate: picture of 0x4 is empty",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

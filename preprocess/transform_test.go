@@ -50,8 +50,19 @@ func TestTransformPlaces(t *testing.T) {
 // where the usual formula r·x+pad puts it, which is up to half an input pixel off.
 func TestInverseFindsTheBoxAgain(t *testing.T) {
 	sizes := [][2]int{
-		{768, 576}, {1920, 1080}, {1918, 1078}, {3775, 1571}, {360, 640}, {16, 16}, {7680, 4320}, {1, 1},
-		{2, 1}, {4000, 3}, {5, 3000}, {1917, 1077}, {640, 363},
+		{768, 576},
+		{1920, 1080},
+		{1918, 1078},
+		{3775, 1571},
+		{360, 640},
+		{16, 16},
+		{7680, 4320},
+		{1, 1},
+		{2, 1},
+		{4000, 3},
+		{5, 3000},
+		{1917, 1077},
+		{640, 363},
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -35,9 +35,11 @@ func TestFrames(t *testing.T) {
 		{name: "h264 1918x1078", codec: "h264", format: "yuv420p", size: "1918x1078", want: framepool.Meta{Format: framepool.I420, Width: 1918, Height: 1078, Matrix: framepool.MatrixBT709}},
 		{name: "h264 720 lines tagged BT.601", codec: "h264", format: "yuv420p", size: "1280x720", args: []string{"-colorspace", "smpte170m"}, want: framepool.Meta{Format: framepool.I420, Width: 1280, Height: 720}},
 		{name: "h264 16x16 tagged BT.2020", codec: "h264", format: "yuv420p", size: "16x16", args: []string{"-colorspace", "bt2020nc"}, want: framepool.Meta{Format: framepool.I420, Width: 16, Height: 16, Matrix: framepool.MatrixBT2020}},
-		{name: "h264 cropped", codec: "h264", format: "yuv420p", size: "640x360",
+		{
+			name: "h264 cropped", codec: "h264", format: "yuv420p", size: "640x360",
 			args: []string{"-bsf:v", "h264_metadata=aud=insert:crop_left=6:crop_top=2:crop_right=0:crop_bottom=0"},
-			want: framepool.Meta{Format: framepool.I420, Width: 634, Height: 366}},
+			want: framepool.Meta{Format: framepool.I420, Width: 634, Height: 366},
+		},
 		{name: "hevc 10 bit", codec: "hevc", format: "yuv420p10le", size: "640x360", want: framepool.Meta{Format: framepool.I420P10, Width: 640, Height: 360}},
 		{name: "hevc gray", codec: "hevc", format: "gray", size: "64x64", want: framepool.Meta{Format: framepool.Gray8, Width: 64, Height: 64, Range: framepool.RangeFull}},
 		{name: "hevc gray 10 bit", codec: "hevc", format: "gray10le", size: "64x64", want: framepool.Meta{Format: framepool.Gray10, Width: 64, Height: 64, Range: framepool.RangeFull}},

@@ -16,12 +16,18 @@ func TestFilterParts(t *testing.T) {
 	}{
 		{"supplemental information stays out", capture.H264, [][]string{{"\x09\xf0", "\x06\x05x", "\x65a"}}, `[["ea"]]`},
 		{"recovery points go through", capture.H264, [][]string{{"\x06\x06\x01", "\x41a"}}, `[["\x06\x06\x01" "Aa"]]`},
-		{"sets wait for the picture", capture.H264, [][]string{{"\x67a"}, {"\x06\x01x"}, {"\x68b"}, {"\x65c"}, {"\x41d"}},
-			`[[] [] [] ["ga" "hb" "ec"] ["Ad"]]`},
+		{
+			"sets wait for the picture", capture.H264,
+			[][]string{{"\x67a"}, {"\x06\x01x"}, {"\x68b"}, {"\x65c"}, {"\x41d"}},
+			`[[] [] [] ["ga" "hb" "ec"] ["Ad"]]`,
+		},
 		{"empty and short units", capture.H264, [][]string{{"", "\x65"}, {}}, `[[] []]`},
 		{"filler and reserved types", capture.H264, [][]string{{"\x0c\xff", "\x1fx", "\x14x", "\x41a"}}, `[["Aa"]]`},
-		{"h265", capture.H265, [][]string{{"\x40\x01v", "\x42\x01s", "\x44\x01p", "\x4e\x01x", "\x26\x01i"}, {"\x50\x01x", "\x02\x01t"}},
-			`[["@\x01v" "B\x01s" "D\x01p" "&\x01i"] ["\x02\x01t"]]`},
+		{
+			"h265", capture.H265,
+			[][]string{{"\x40\x01v", "\x42\x01s", "\x44\x01p", "\x4e\x01x", "\x26\x01i"}, {"\x50\x01x", "\x02\x01t"}},
+			`[["@\x01v" "B\x01s" "D\x01p" "&\x01i"] ["\x02\x01t"]]`,
+		},
 		{"h265 layers above the base", capture.H265, [][]string{{"\x26\x01i", "\x26\x09i", "\x27\x01i"}}, `[["&\x01i"]]`},
 		{"mjpeg", capture.MJPEG, [][]string{{"\xff\xd8"}}, `[["\xff\xd8"]]`},
 	} {

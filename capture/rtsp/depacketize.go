@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtph264"
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtph265"
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtpmjpeg"
 	"github.com/pion/rtp"
+
+	"edgecam/capture"
 )
 
 // errIncomplete says that a packet completed nothing yet.

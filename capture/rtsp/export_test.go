@@ -3,9 +3,9 @@ package rtsp
 import (
 	"net/url"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
+
+	"edgecam/capture"
 )
 
 // Password shows tests what would be sent.

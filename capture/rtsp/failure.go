@@ -8,10 +8,10 @@ import (
 	"syscall"
 	"time"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
+
+	"edgecam/capture"
 )
 
 // failure turns what gortsplib says into what capture knows. Texts from

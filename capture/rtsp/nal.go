@@ -1,10 +1,10 @@
 package rtsp
 
 import (
-	"edgecam/capture"
-
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h265"
+
+	"edgecam/capture"
 )
 
 // role is what a NAL unit means for the borders of access units.

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"edgecam/capture"
-	"edgecam/capture/rtsp"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
 	"github.com/bluenviron/gortsplib/v4/pkg/sdp"
+
+	"edgecam/capture"
+	"edgecam/capture/rtsp"
 )
 
 // parse has gortsplib read a description and gives what it would set up.

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
 	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
 	"github.com/pion/rtp"
+
+	"edgecam/capture"
 )
 
 // hangUpAfter is how long a session that must end may take over TEARDOWN

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h264"
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h265"
+
+	"edgecam/capture"
 )
 
 // clockRate is the RTP clock of H.264, H.265 and JPEG (RFC 6184, 7798, 2435).

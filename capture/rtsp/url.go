@@ -136,7 +136,7 @@ func defaultPort(scheme string) int {
 }
 
 func (t *Target) setHost(hostport string) error {
-	host, port := hostport, ""
+	var host, port string
 	if strings.HasPrefix(hostport, "[") {
 		inside, after, closed := strings.Cut(hostport[1:], "]")
 		if !closed {

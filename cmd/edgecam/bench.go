@@ -74,7 +74,8 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 	byDefault := config.Default()
 	engine, err := ort.New(ort.Options{
 		Library: f.library, Model: f.model, Precision: f.precision, Concurrency: 1,
-		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU)})
+		MaxBatch: 1, NMSIoU: float32(byDefault.Inference.NMSIoU),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("load model %s: %w", f.model, err)
 	}

@@ -81,8 +81,16 @@ func TestUsage(t *testing.T) {
 
 func TestHelpEverywhere(t *testing.T) {
 	for _, args := range [][]string{
-		{"--help"}, {"run", "--help"}, {"demo", "--help"}, {"check", "--help"}, {"sim", "--help"}, {"doctor", "--help"},
-		{"bench", "--help"}, {"bench", "pipeline", "--help"}, {"hash-password", "--help"}, {"version", "--help"},
+		{"--help"},
+		{"run", "--help"},
+		{"demo", "--help"},
+		{"check", "--help"},
+		{"sim", "--help"},
+		{"doctor", "--help"},
+		{"bench", "--help"},
+		{"bench", "pipeline", "--help"},
+		{"hash-password", "--help"},
+		{"version", "--help"},
 	} {
 		code, stdout, stderr := run(t, args...)
 		if code != exitOK || !strings.Contains(stdout, "Usage:") || stderr != "" {

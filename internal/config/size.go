@@ -17,8 +17,15 @@ var errSize = errors.New("want a size such as 512MiB or 50GB")
 // of the same rank, so that String finds the shortest exact form.
 func sizeUnits() []sizeUnit {
 	return []sizeUnit{
-		{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", 1 << 30}, {"GB", 1e9},
-		{"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"kB", 1e3}, {"B", 1},
+		{"TiB", 1 << 40},
+		{"TB", 1e12},
+		{"GiB", 1 << 30},
+		{"GB", 1e9},
+		{"MiB", 1 << 20},
+		{"MB", 1e6},
+		{"KiB", 1 << 10},
+		{"kB", 1e3},
+		{"B", 1},
 	}
 }
 

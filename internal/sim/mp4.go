@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
-	"edgecam/capture"
-
 	"github.com/abema/go-mp4"
+
+	"edgecam/capture"
 )
 
 // The bounds of what is taken from a file, so that a broken one cannot ask for

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"edgecam/internal/sim"
-	"edgecam/internal/testkit"
-
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
+
+	"edgecam/internal/sim"
+	"edgecam/internal/testkit"
 )
 
 const patience = 20 * time.Second

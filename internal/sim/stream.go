@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"edgecam/capture"
-
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
 	"github.com/bluenviron/gortsplib/v4/pkg/format"
 	"github.com/pion/rtp"
+
+	"edgecam/capture"
 )
 
 const (

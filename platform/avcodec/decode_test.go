@@ -45,8 +45,10 @@ func TestPixelsAreFFmpegs(t *testing.T) {
 		{name: "h264 1026x768", codec: "h264", format: "yuv420p", size: "1026x768", want: "yuv420p 1026x768 full=false matrix=2"},
 		{name: "h264 16x16", codec: "h264", format: "yuv420p", size: "16x16", want: "yuv420p 16x16 full=false matrix=2"},
 		{name: "h264 641x361 444", codec: "h264", format: "yuv444p", size: "641x361", want: "yuv444p 641x361 full=false matrix=2"},
-		{name: "h264 crop left and top", codec: "h264", format: "yuv420p", size: "640x360",
-			args: []string{"-bsf:v", "h264_metadata=aud=insert:crop_left=6:crop_top=2:crop_right=0:crop_bottom=0"}, want: "yuv420p 634x366 full=false matrix=2"},
+		{
+			name: "h264 crop left and top", codec: "h264", format: "yuv420p", size: "640x360",
+			args: []string{"-bsf:v", "h264_metadata=aud=insert:crop_left=6:crop_top=2:crop_right=0:crop_bottom=0"}, want: "yuv420p 634x366 full=false matrix=2",
+		},
 		{name: "hevc yuv420p", codec: "hevc", format: "yuv420p", size: "640x360", want: "yuv420p 640x360 full=false matrix=2"},
 		{name: "hevc full range", codec: "hevc", format: "yuv420p", size: "640x360", args: []string{"-x265-params", "log-level=none:aud=1:range=full"}, want: "yuvj420p 640x360 full=true matrix=2"},
 		{name: "hevc 10 bit", codec: "hevc", format: "yuv420p10le", size: "640x360", want: "yuv420p10le 640x360 full=false matrix=2"},

@@ -62,8 +62,11 @@ func (r *Report) fill(b *bench) {
 		name string
 		took time.Duration
 	}{
-		{"decode", c.decode}, {"preprocess", c.preprocess}, {"model", model},
-		{"candidates and NMS", candidates}, {"results and tracking", c.results},
+		{"decode", c.decode},
+		{"preprocess", c.preprocess},
+		{"model", model},
+		{"candidates and NMS", candidates},
+		{"results and tracking", c.results},
 	} {
 		r.Stages = append(r.Stages, Stage{
 			Name: s.name, MS: s.took.Seconds() * 1000 / float64(r.Frames), Share: s.took.Seconds() / all.Seconds(),
