@@ -6,6 +6,8 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
+export ORT_DISABLE_TELEMETRY=1 # Python's onnxruntime would report to its maker; edgecam sees to its own
+
 model=infer/builtin/nanodet-g-416.onnx
 clip=internal/sim/pets-s2l1-20s.mp4
 python=${PYTHON:-python3}

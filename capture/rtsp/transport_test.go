@@ -111,7 +111,9 @@ func TestCodecs(t *testing.T) {
 						t.Errorf("unit %d: loss on loopback", i)
 					}
 				}
-				if want := 2; tt.codec != capture.MJPEG && random != want || tt.codec == capture.MJPEG && random != 30 {
+				// One key picture in 25: 30 in a row hold one or two, wherever the
+				// session begins, which is later on a busy machine.
+				if tt.codec == capture.MJPEG && random != 30 || tt.codec != capture.MJPEG && (random < 1 || random > 2) {
 					t.Errorf("%d of 30 units are random access points", random)
 				}
 			}

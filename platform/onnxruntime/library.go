@@ -3,6 +3,7 @@ package onnxruntime
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -67,8 +68,16 @@ func Open(path string) (*Library, error) {
 	return l, nil
 }
 
+// noReports is read by the library when it is started. Official builds from
+// 1.29 on otherwise keep an identifier of the machine on disk and send what runs
+// on it to their maker: https://github.com/microsoft/onnxruntime/pull/27379
+const noReports = "ORT_DISABLE_TELEMETRY"
+
 // load opens the library and finds its entry point.
 func load(path string) (handle, getBase uintptr, err error) {
+	if err := os.Setenv(noReports, "1"); err != nil {
+		return 0, 0, err
+	}
 	// dlerror answers for the calling thread only.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
