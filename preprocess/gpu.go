@@ -45,8 +45,16 @@ type GPU struct {
 	images []gpuImage
 
 	smallArgs, largeArgs *cuda.Params
-	table                cuda.Host // descriptions of a large batch; the kernel reads them in place
+
+	// Descriptions of large batches, tables of them in turn: written on the host,
+	// copied to the device in front of the kernel, whose blocks all read them.
+	table    cuda.Host
+	onDevice cuda.DevicePtr
+	turn     int
 }
+
+// tables is how many launches of large batches may be under way.
+const tables = 4
 
 // defaultTile is what measured best on an H200 over PCIe and from its own
 // memory; see docs/benchmarks.md.
@@ -102,20 +110,20 @@ func (g *GPU) load(c *cuda.Context) (err error) {
 	if g.o.MaxBatch <= smallBatch {
 		return nil
 	}
-	if g.table, err = c.HostAlloc(g.o.MaxBatch * gpuImageBytes); err != nil {
+	if g.table, err = c.HostAlloc(tables * g.o.MaxBatch * gpuImageBytes); err != nil {
 		return err
 	}
-	cuda.Set(g.largeArgs, 0, uint64(g.table.Device))
-	return nil
+	g.onDevice, err = c.Alloc(len(g.table.Bytes))
+	return err
 }
 
 // Launch queues the conversion of a batch on s and returns at once. Image i is
 // written at out + i·3·Height·Width values, wholly; transforms[i] receives its
-// place there. The pictures must stay where they are until s has passed, and
-// with more than 16 of them no other Launch may come before that.
+// place there. The pictures must stay where they are until s has passed. Of
+// batches of more than 16, four may be under way at once.
 func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.DevicePtr, transforms []Transform) error {
-	if len(batch) < 1 || len(batch) > len(g.images) {
-		return fmt.Errorf("preprocess %d pictures: 1 to %d can be taken", len(batch), len(g.images))
+	if len(batch) < 1 || len(batch) > g.o.MaxBatch {
+		return fmt.Errorf("preprocess %d pictures: 1 to %d can be taken", len(batch), g.o.MaxBatch)
 	}
 	tile, shared := g.o.Tile, 0
 	for i, src := range batch {
@@ -138,7 +146,14 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 		cuda.Set(g.smallArgs, 1, tensor)
 		return c.Launch(g.small, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.smallArgs)
 	}
-	copyImages(g.table.Bytes, g.images[:len(batch)])
+	at, size := g.turn*g.o.MaxBatch*gpuImageBytes, len(batch)*gpuImageBytes
+	g.turn = (g.turn + 1) % tables
+	copyImages(g.table.Bytes[at:], g.images[:len(batch)])
+	table := g.onDevice + cuda.DevicePtr(at)
+	if err := c.CopyInBytes(table, g.table.Bytes[at:at+size], s); err != nil {
+		return err
+	}
+	cuda.Set(g.largeArgs, 0, uint64(table))
 	cuda.Set(g.largeArgs, 1, tensor)
 	return c.Launch(g.large, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.largeArgs)
 }
@@ -155,6 +170,10 @@ func (g *GPU) imageBytes() int {
 // Close gives back what NewGPU took, once the stream is idle.
 func (g *GPU) Close(c *cuda.Context) error {
 	var errs []error
+	if g.onDevice != 0 {
+		errs = append(errs, c.Free(g.onDevice))
+		g.onDevice = 0
+	}
 	if g.table.Bytes != nil {
 		errs = append(errs, c.HostFree(g.table))
 		g.table = cuda.Host{}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"edgecam/framepool"
@@ -222,75 +223,84 @@ func TestHardwareChooser(t *testing.T) {
 	}
 }
 
+// soak is what a run over many batches uses.
+type soak struct {
+	stream     cuda.Stream
+	feed       *Feed
+	gpu        *GPU
+	out        cuda.DevicePtr
+	sources    []Source
+	transforms []Transform
+}
+
+func (s *soak) open(c *cuda.Context, spec infer.InputSpec) (err error) {
+	s.sources, s.transforms = make([]Source, 64), make([]Transform, 64)
+	if s.stream, err = c.NewStream(); err != nil {
+		return err
+	}
+	if s.feed, err = NewFeed(c, s.stream); err != nil {
+		return err
+	}
+	if s.gpu, err = NewGPU(c, spec, GPUOptions{MaxBatch: 64}); err != nil {
+		return err
+	}
+	s.out, err = c.Alloc(64 * s.gpu.imageBytes())
+	return err
+}
+
+func (s *soak) batch(c *cuda.Context, hand []*framepool.Frame, how Strategy) error {
+	if err := s.feed.Place(c, hand, always(how), s.sources); err != nil {
+		return err
+	}
+	return errors.Join(s.gpu.Launch(c, s.stream, s.sources[:len(hand)], s.out, s.transforms), s.feed.Done(c))
+}
+
 // Device memory stays what it is while sizes and batches change.
 func TestHardwareMemoryIsFlat(t *testing.T) {
 	dev := hardware(t)
 	g := newGallery(t, dev, [][2]int{{61, 37}, {768, 576}, {1919, 1079}})
-	spec := infer.InputSpec{Width: 416, Height: 416}
 	r := rand.New(rand.NewPCG(13, 14))
-	var feed *Feed
-	err := dev.Do(t.Context(), "soak", func(c *cuda.Context) error {
-		stream, err := c.NewStream()
-		if err != nil {
+	do := func(f func(c *cuda.Context) error) {
+		t.Helper()
+		if err := dev.Do(t.Context(), "soak", f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &soak{}
+	do(func(c *cuda.Context) error { return s.open(c, infer.InputSpec{Width: 416, Height: 416}) })
+	var before uint64
+	for lap := range 300 {
+		hand := make([]*framepool.Frame, 1+r.IntN(64))
+		for i := range hand {
+			hand[i] = [][]*framepool.Frame{g.heap, g.pool, g.device}[r.IntN(3)][r.IntN(len(g.heap))]
+		}
+		if lap == 0 { // the most that is ever copied
+			hand = slices.Repeat([]*framepool.Frame{largest(g.pool)}, 64)
+		}
+		do(func(c *cuda.Context) error {
+			err := s.batch(c, hand, []Strategy{Staged, Mapped, Heap}[lap%3])
+			if lap%3 == 2 { // up to three batches under way
+				err = errors.Join(err, c.Wait(s.stream))
+			}
+			if err == nil && lap == 20 {
+				before, _, err = c.MemInfo()
+			}
 			return err
-		}
-		if feed, err = NewFeed(c, stream); err != nil {
-			return err
-		}
-		gpu, err := NewGPU(c, spec, GPUOptions{MaxBatch: 64})
-		if err != nil {
-			return err
-		}
-		out, err := c.Alloc(64 * gpu.imageBytes())
-		if err != nil {
-			return err
-		}
-		sources, transforms := make([]Source, 64), make([]Transform, 64)
-		var before uint64
-		for lap := range 400 {
-			n := 1 + r.IntN(64)
-			if lap == 0 {
-				n = 64
-			}
-			hand := make([]*framepool.Frame, n)
-			for i := range hand {
-				hand[i] = [][]*framepool.Frame{g.heap, g.pool, g.device}[r.IntN(3)][r.IntN(len(g.heap))]
-			}
-			if lap == 0 { // the most that is ever copied
-				for i := range hand {
-					hand[i] = largest(g.pool)
-				}
-			}
-			// A table of a large batch is written anew only once it has been read.
-			if err := c.Wait(stream); err != nil {
-				return err
-			}
-			if err := feed.Place(c, hand, always([]Strategy{Staged, Mapped, Heap}[lap%3]), sources); err != nil {
-				return err
-			}
-			if err := errors.Join(gpu.Launch(c, stream, sources[:n], out, transforms), feed.Done(c)); err != nil {
-				return err
-			}
-			if lap == 20 {
-				if before, _, err = c.MemInfo(); err != nil {
-					return err
-				}
-			}
-		}
-		if err := feed.Drain(c); err != nil {
+		})
+		s.feed.Release()
+	}
+	do(func(c *cuda.Context) error {
+		if err := s.feed.Drain(c); err != nil {
 			return err
 		}
 		after, _, err := c.MemInfo()
 		if after != before {
 			t.Errorf("free memory was %d bytes and is %d", before, after)
 		}
-		t.Logf("%+v", feed.Stats())
-		return errors.Join(err, feed.Close(c), gpu.Close(c), c.Free(out), c.FreeStream(stream))
+		t.Logf("%+v", s.feed.Stats())
+		return errors.Join(err, s.feed.Close(c), s.gpu.Close(c), c.Free(s.out), c.FreeStream(s.stream))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	feed.Release()
+	s.feed.Release()
 }
 
 func largest(frames []*framepool.Frame) *framepool.Frame {
