@@ -192,9 +192,11 @@ func (g *GPU) Close() {
 		err := g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages)
 		if err != nil && !errors.Is(err, cuda.ErrDeviceClosed) {
 			g.logger.Warn("close gpu", "err", err)
-			if g.feed != nil {
-				g.feed.Abandon()
-			}
+		}
+		if g.feed != nil {
+			g.feed.Release()
+			g.feed.Abandon() // nothing is left of it, but on a lost card
+			g.feed = nil
 		}
 	}
 	// The stages queue on the engine's stream: it goes after them.
@@ -218,7 +220,6 @@ func (g *GPU) closeStages(c *cuda.Context) error {
 	var errs []error
 	if g.feed != nil {
 		errs = append(errs, g.feed.Close(c))
-		g.feed = nil
 	}
 	if g.filter != nil {
 		errs = append(errs, g.filter.Close(c))

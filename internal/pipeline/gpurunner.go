@@ -41,7 +41,9 @@ func newGPURunner(ctx context.Context, g *GPU) runner {
 func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) float32, out [][]infer.Detection, transforms []preprocess.Transform) error {
 	r.g.how.learn(r.ctx, frames)
 	r.batch = gpuBatch{frames: frames, threshold: threshold, transforms: transforms}
-	if err := r.g.dev.Do(r.ctx, "infer batch", r.visit); err != nil {
+	err := r.g.dev.Do(r.ctx, "infer batch", r.visit)
+	r.g.feed.Release()
+	if err != nil {
 		var lost *cuda.LostError
 		if errors.As(err, &lost) {
 			r.g.feed.Abandon()
