@@ -120,7 +120,7 @@ func (a *appliance) watchGPU(ctx context.Context) error {
 		return nil
 	case <-a.infer.gpu.Lost():
 	}
-	a.logger.Error("gpu lost: nothing is detected any more", "restart", os.Getenv("NOTIFY_SOCKET") != "")
+	a.logger.Error("nothing is detected any more", "err", a.infer.gpu.Err(), "hint", hintOf(a.infer.gpu.Err()), "restart", os.Getenv("NOTIFY_SOCKET") != "")
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
 	}

@@ -40,12 +40,15 @@ func openInference(ctx context.Context, cfg *config.Config, box platform.Platfor
 		return in, nil
 	}
 	if err != nil {
-		if demand := demandsGPU(cfg); demand != "" {
-			return nil, fmt.Errorf("%s, and the GPU cannot serve: %w", demand, err)
-		}
+		var contrary *configError
 		var wrong *preprocess.StrategyError
-		if errors.As(err, &wrong) {
+		switch demand := demandsGPU(cfg); {
+		case errors.As(err, &contrary), ctx.Err() != nil:
+			return nil, err
+		case errors.As(err, &wrong):
 			return nil, &configError{fmt.Errorf("gpu.memory: %w", err)}
+		case demand != "":
+			return nil, fmt.Errorf("%s, and the GPU cannot serve: %w", demand, err)
 		}
 		logger.Warn("the GPU is not used: the processor does its work", "err", err)
 		in.note = "the GPU is not used: " + err.Error()
@@ -70,7 +73,7 @@ func (in *inference) openGPU(ctx context.Context, cfg *config.Config, box platfo
 	demand := demandsGPU(cfg)
 	if cfg.GPU.Mode == "off" || cfg.Inference.Provider == "cpu" {
 		if demand != "" {
-			return fmt.Errorf("gpu.mode is %s, inference.provider is %s", cfg.GPU.Mode, cfg.Inference.Provider)
+			return &configError{fmt.Errorf("gpu.mode is %s and inference.provider is %s: one rules out the other", cfg.GPU.Mode, cfg.Inference.Provider)}
 		}
 		return nil
 	}

@@ -9,7 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"edgecam/infer"
+	"edgecam/infer/ort"
+	"edgecam/platform"
+	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
+	"edgecam/preprocess"
 )
 
 // The exit codes of the contract.
@@ -50,8 +54,8 @@ func newRoot() *cobra.Command {
 func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
+	if err == nil || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		return exitOK // one that was told to stop while it started, too
 	}
 	fmt.Fprintf(stderr, "edgecam: %v\n", err)
 	if try := hintOf(err); try != "" {
@@ -73,11 +77,23 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 func hintOf(err error) string {
 	var library *onnxruntime.UnavailableError
 	var model *infer.ModelError
+	var provider *ort.ProviderError
+	var strategy *preprocess.StrategyError
+	var lost *cuda.LostError
+	var driver *platform.DriverError
 	switch {
 	case errors.As(err, &library):
 		return library.Hint
 	case errors.As(err, &model):
 		return model.Hint
+	case errors.As(err, &provider):
+		return provider.Hint
+	case errors.As(err, &strategy):
+		return strategy.Hint
+	case errors.As(err, &lost):
+		return lost.Hint
+	case errors.As(err, &driver):
+		return driver.Hint
 	}
 	return ""
 }

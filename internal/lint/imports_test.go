@@ -113,7 +113,7 @@ func TestImporters(t *testing.T) {
 		// Others': one place each, so that a change of library stays in one place.
 		"C":                                   {"platform/..."},
 		"unsafe":                              {"platform/...", "framepool"},
-		"github.com/ebitengine/purego":        {"platform/..."},
+		"github.com/ebitengine/purego":        {"platform/...", "internal/testkit"}, // the latter scripts stand-ins
 		"github.com/bluenviron/gortsplib/v4":  {"capture/rtsp", "internal/sim"},
 		"github.com/labstack/echo/v4":         {"web/..."},
 		"github.com/prometheus/client_golang": {"internal/metrics", "web/..."},

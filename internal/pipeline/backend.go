@@ -51,8 +51,8 @@ func (p *Pipeline) Ready() (bool, string) {
 		return false, "no inference: " + p.engineProblem
 	}
 	if p.gpu != nil {
-		if why := p.gpu.lostReason(); why != "" {
-			return false, why
+		if err := p.gpu.Err(); err != nil {
+			return false, err.Error()
 		}
 	}
 	if reason, _ := p.health.state(); reason != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"edgecam/capture/decode"
@@ -28,8 +29,11 @@ type GPUOptions struct {
 	Engine ort.DeviceOptions // without Stream
 	NMSIoU float32
 	Memory string // gpu.memory of the configuration
+	// Codecs have the card's decoder. nil = the card is not asked to decode.
 	Codecs *avcodec.Library
-	Logger *slog.Logger
+	// CallTimeout is cuda.DeviceOptions'.
+	CallTimeout time.Duration
+	Logger      *slog.Logger
 }
 
 // GPU is a graphics card at work: it decodes where it can, reads the frames
@@ -45,6 +49,9 @@ type GPU struct {
 	engine    *ort.DeviceEngine
 	how       *strategies
 	logger    *slog.Logger
+
+	closing sync.Once
+	opened  bool // all stages are; set before OpenGPU returns
 
 	// of the device's goroutine
 	prep     *preprocess.GPU
@@ -91,17 +98,14 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 }
 
 func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
-	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{Index: g.card.Index, Logger: o.Logger}); err != nil {
+	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{Index: g.card.Index, CallTimeout: o.CallTimeout, Logger: o.Logger}); err != nil {
 		return err
 	}
 	if g.rules.Register {
 		g.mapper = cuda.NewMapper(g.dev)
 	}
-	if g.decoder, err = o.Codecs.OpenCUDA(g.card.Index); err != nil {
-		if g.rules.OnDevice {
-			return fmt.Errorf("gpu.memory is device: %w", err)
-		}
-		g.noDecoder = err.Error()
+	if err = g.openDecoder(o.Codecs); err != nil {
+		return err
 	}
 	if g.engine, err = ort.NewDevice(ctx, g.dev, o.Engine); err != nil {
 		return err
@@ -116,7 +120,23 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	if err := g.openStrategies(info, o); err != nil {
 		return err
 	}
-	return g.dev.DoWithin(ctx, "open pipeline", gpuStepLimit, func(c *cuda.Context) error { return g.openStages(c, info) })
+	err = g.dev.DoWithin(ctx, "open pipeline", gpuStepLimit, func(c *cuda.Context) error { return g.openStages(c, info) })
+	g.opened = err == nil
+	return err
+}
+
+func (g *GPU) openDecoder(codecs *avcodec.Library) (err error) {
+	if codecs == nil {
+		g.noDecoder = "it was not asked to"
+		return nil
+	}
+	if g.decoder, err = codecs.OpenCUDA(g.card.Index); err != nil {
+		if g.rules.OnDevice {
+			return fmt.Errorf("gpu.memory is device: %w", err)
+		}
+		g.noDecoder = err.Error()
+	}
+	return nil
 }
 
 func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
@@ -168,14 +188,6 @@ func (g *GPU) Info() infer.Info { return g.engine.Info() }
 // Lost is closed when the card does not answer any more.
 func (g *GPU) Lost() <-chan struct{} { return g.dev.Lost() }
 
-// lostReason says what became of the card, "" while it works.
-func (g *GPU) lostReason() string {
-	if err := g.dev.Err(); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
 // Strategy says how pictures come to the card's kernels, in one word and in a
 // sentence.
 func (g *GPU) Strategy() (strategy, why string) {
@@ -185,34 +197,37 @@ func (g *GPU) Strategy() (strategy, why string) {
 	return string(g.rules.Candidates[0]), g.rules.Why + "; the card does not decode: " + g.noDecoder
 }
 
-// Close gives the card back, once no camera and no worker uses it. It may be
-// called twice.
-func (g *GPU) Close() {
-	if g.dev != nil {
-		err := g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages)
-		if err != nil && !errors.Is(err, cuda.ErrDeviceClosed) {
-			g.logger.Warn("close gpu", "err", err)
-		}
-		if g.feed != nil {
-			g.feed.Release()
-			g.feed.Abandon() // nothing is left of it, but on a lost card
-			g.feed = nil
-		}
+// Err is nil, or why the card is lost once Lost is closed.
+func (g *GPU) Err() error { return g.dev.Err() }
+
+// Close gives the card back, once no camera and no worker uses it: pools that
+// the card sees must be gone, as it has to forget them. It may be called twice.
+func (g *GPU) Close() { g.closing.Do(g.close) }
+
+func (g *GPU) close() {
+	if g.dev == nil {
+		return
+	}
+	g.report("close gpu pipeline", g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages))
+	if g.opened {
+		g.feed.Release()
+		g.feed.Abandon() // nothing is left of it, but on a lost card
 	}
 	// The stages queue on the engine's stream: it goes after them.
 	if g.engine != nil {
-		if err := g.engine.Close(); err != nil {
-			g.logger.Warn("close gpu engine", "err", err)
-		}
+		g.report("close gpu engine", g.engine.Close())
 	}
 	if g.decoder != nil {
 		g.decoder.Close()
 	}
-	if g.dev == nil {
-		return
-	}
-	if err := g.dev.Close(); err != nil {
-		g.logger.Warn("close gpu", "err", err)
+	g.report("close gpu", g.dev.Close())
+}
+
+// report logs what went wrong at the end. A card that is lost says so to
+// everything, and has been reported.
+func (g *GPU) report(what string, err error) {
+	if err != nil && g.dev.Err() == nil {
+		g.logger.Warn(what, "err", err)
 	}
 }
 

@@ -17,42 +17,49 @@ import (
 type gpuRunner struct {
 	g     *GPU
 	ctx   context.Context //nolint:containedctx // of the worker, whose life the runner shares
-	batch gpuBatch
+	batch *gpuBatch
+	visit func(*cuda.Context) error // r.visitDevice, bound once
 
+	// of the visit, and of run once that has succeeded
 	sources []preprocess.Source
 	found   []infer.Candidates
-	visit   func(*cuda.Context) error // r.visitDevice, bound once
-}
-
-// gpuBatch is what the visit at hand works on.
-type gpuBatch struct {
-	frames     []*framepool.Frame
-	threshold  func(class int) float32
-	transforms []preprocess.Transform
 }
 
 func newGPURunner(ctx context.Context, g *GPU) runner {
-	n := g.Info().MaxBatch
-	r := &gpuRunner{g: g, ctx: ctx, sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n)}
+	info := g.Info()
+	n := info.MaxBatch
+	r := &gpuRunner{
+		g: g, ctx: ctx, batch: newGPUBatch(n, len(info.Labels)),
+		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n),
+	}
 	r.visit = r.visitDevice
 	return r
 }
 
 func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) float32, out [][]infer.Detection, transforms []preprocess.Transform) error {
+	if err := r.g.dev.Err(); err != nil {
+		return err // and the batch that was lost with it stays as it is
+	}
 	r.g.how.learn(r.ctx, frames)
-	r.batch = gpuBatch{frames: frames, threshold: threshold, transforms: transforms}
+	r.batch.fill(frames, threshold)
 	err := r.g.dev.Do(r.ctx, "infer batch", r.visit)
 	r.g.feed.Release()
+	var lost *cuda.LostError
+	if errors.As(err, &lost) {
+		r.g.feed.Abandon()
+	}
+	r.batch.leave()
 	if err != nil {
-		var lost *cuda.LostError
-		if errors.As(err, &lost) {
-			r.g.feed.Abandon()
-		}
 		return err
 	}
-	r.batch = gpuBatch{}
+	copy(transforms, r.batch.transforms[:len(frames)])
 	r.g.nms.SetThresholds(threshold)
-	for i := range frames {
+	return r.decode(out[:len(frames)])
+}
+
+// decode makes detections of what the visit found.
+func (r *gpuRunner) decode(out [][]infer.Detection) error {
+	for i := range out {
 		dets, _, err := r.g.nms.DecodeCandidates(&r.found[i], out[i])
 		if err != nil {
 			var sick *infer.UnhealthyError
@@ -67,20 +74,24 @@ func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) flo
 }
 
 func (r *gpuRunner) visitDevice(c *cuda.Context) error {
-	g, b := r.g, r.batch
-	n := len(b.frames)
+	if !r.batch.begin() {
+		return errors.New("infer batch: it was given up before its turn")
+	}
+	defer r.batch.end()
+	g, frames := r.g, r.batch.frames
 	s := g.engine.Stream()
 	if err := g.decoded.after(c, s); err != nil {
 		return err
 	}
-	if err := g.feed.Place(c, b.frames, g.how.of, r.sources); err != nil {
+	if err := g.feed.Place(c, frames, g.how.of, r.sources); err != nil {
 		return err
 	}
-	if err := r.launch(c, s, n); err != nil {
+	err := r.launch(c, s, len(frames))
+	if err == nil {
+		err = g.feed.Done(c)
+	}
+	if err != nil {
 		return errors.Join(err, g.feed.Cancel(c))
-	}
-	if err := g.feed.Done(c); err != nil {
-		return err
 	}
 	if err := c.Record(g.finished, s); err != nil {
 		return err
@@ -91,7 +102,7 @@ func (r *gpuRunner) visitDevice(c *cuda.Context) error {
 	if err := g.feed.Settle(c); err != nil {
 		return err
 	}
-	for i := range n {
+	for i := range frames {
 		if err := g.filter.Read(i, &r.found[i]); err != nil {
 			return err
 		}
@@ -101,16 +112,16 @@ func (r *gpuRunner) visitDevice(c *cuda.Context) error {
 
 // launch queues the stages of the batch.
 func (r *gpuRunner) launch(c *cuda.Context, s cuda.Stream, n int) error {
-	g, b := r.g, r.batch
+	g := r.g
 	input, _ := g.engine.Input()
-	if err := g.prep.Launch(c, s, r.sources[:n], input, b.transforms); err != nil {
+	if err := g.prep.Launch(c, s, r.sources[:n], input, r.batch.transforms); err != nil {
 		return err
 	}
 	if err := g.engine.Run(c, n); err != nil {
 		return err
 	}
 	boxes, scores, _, _ := g.engine.Outputs()
-	return g.filter.Launch(c, s, n, boxes, scores, func(_, class int) float32 { return b.threshold(class) })
+	return g.filter.Launch(c, s, n, boxes, scores, r.batch.threshold)
 }
 
 func (r *gpuRunner) close() {}

@@ -49,14 +49,14 @@ func (v *gpuViewers) close(c *cuda.Context) error {
 // bus. The copy is written to into, whose planes grow as needed, and described by
 // the frame that it returns, which is into's until the next call. It borrows f.
 func (g *GPU) picture(ctx context.Context, f *framepool.Frame, into *hostPicture) (*framepool.Frame, error) {
+	src, ok := preprocess.SourceOf(f) // not f itself: a call that hangs outlives the loan
+	if !ok {
+		return nil, errors.New("the frame has no address on the device")
+	}
 	err := g.dev.Do(ctx, "draw for viewers", func(c *cuda.Context) error {
 		v := &g.viewers
 		if err := g.decoded.after(c, v.stream); err != nil {
 			return err
-		}
-		src, ok := preprocess.SourceOf(f)
-		if !ok {
-			return errors.New("the frame has no address on the device")
 		}
 		p, err := v.preview.Launch(c, v.stream, src, &v.buffer)
 		if err != nil {

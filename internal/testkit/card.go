@@ -1,0 +1,106 @@
+package testkit
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/ebitengine/purego"
+)
+
+// Card is a graphics card that is not there, for tests of everything above the
+// driver: a stand-in for libcuda that carries kernels out on the processor, and
+// a stand-in for the GPU build of ONNX Runtime over the one for the processor.
+// Every card has a state of its own. The functions script it; the stand-ins'
+// sources say what each does.
+type Card struct {
+	Driver      string // path of libcuda
+	ONNXRuntime string // path of the library
+
+	FailCall   func(call string, code, after int32)
+	Block      func(call string)
+	AwaitBlock func()
+	Unblock    func()
+	Live       func() int32
+	Calls      func(call string) int32
+
+	Corrupt func(cuda, tensorrt int32) // by one of the constants below
+	FailORT func(call, text string)
+}
+
+// What a provider of the stand-in does to its scores.
+const (
+	ScoresGood int32 = iota
+	ScoresNaN
+	ScoresZero
+	ScoresOther
+)
+
+// NewCard builds the stand-ins.
+func NewCard(tb testing.TB) *Card {
+	tb.Helper()
+	c := &Card{Driver: FakeCUDA(tb), ONNXRuntime: filepath.Join(tb.TempDir(), "libonnxruntime.so.1")}
+	compile(tb, c.ONNXRuntime, "platform/onnxruntime/testdata/fakeort.c", "-w", "-ldl", fmt.Sprintf("-DREAL=%q", ONNXRuntime(tb)))
+	var kernels func(run uintptr)
+	for library, functions := range map[string]map[string]any{
+		c.Driver: {
+			"fake_fail": &c.FailCall, "fake_block": &c.Block, "fake_await_block": &c.AwaitBlock, "fake_release": &c.Unblock,
+			"fake_live": &c.Live, "fake_calls": &c.Calls, "fake_kernels": &kernels,
+		},
+		c.ONNXRuntime: {"fake_corrupt": &c.Corrupt, "fake_fail": &c.FailORT},
+	} {
+		handle, err := purego.Dlopen(library, purego.RTLD_NOW)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for name, function := range functions {
+			purego.RegisterLibFunc(function, handle, name)
+		}
+	}
+	kernels(launcher(tb))
+	tb.Cleanup(c.Unblock) // no test leaves a thread behind
+	return c
+}
+
+// kernelLauncher carries out launches once it is built; it has no state.
+var kernelLauncher struct { //nolint:gochecknoglobals // building takes longer than the tests
+	sync.Mutex
+
+	entry uintptr
+}
+
+func launcher(tb testing.TB) uintptr {
+	tb.Helper()
+	l := &kernelLauncher
+	l.Lock()
+	defer l.Unlock()
+	if l.entry != 0 {
+		return l.entry
+	}
+	out := filepath.Join(tb.TempDir(), "launcher.so")
+	args := []string{"-ldl"}
+	for macro, source := range map[string]string{
+		"LETTERBOX": "preprocess/kernels/letterbox.cu", "PREVIEW": "preprocess/kernels/preview.cu", "CANDIDATES": "infer/candidates/candidates.cu",
+	} {
+		args = append(args, fmt.Sprintf("-D%s=%q", macro, HostKernels(tb, source)))
+	}
+	compile(tb, out, "internal/testkit/testdata/kernels.c", args...)
+	handle, err := purego.Dlopen(out, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if l.entry, err = purego.Dlsym(handle, "launch_host"); err != nil {
+		tb.Fatal(err)
+	}
+	return l.entry
+}
+
+func compile(tb testing.TB, out, source string, more ...string) {
+	tb.Helper()
+	args := append([]string{"-shared", "-fPIC", "-O1", "-pthread", "-o", out, filepath.Join(Root(tb), source)}, more...)
+	if text, err := exec.CommandContext(tb.Context(), "gcc", args...).CombinedOutput(); err != nil {
+		tb.Fatalf("gcc %q: %v\n%s", args, err, text)
+	}
+}
