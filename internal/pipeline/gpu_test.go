@@ -23,7 +23,7 @@ import (
 // for tests that let a call hang.
 const (
 	unhurried = time.Minute
-	hurried   = 3 * time.Second
+	hurried   = 1500 * time.Millisecond
 )
 
 // bench is a GPU of stand-ins: everything but the card is real.
