@@ -207,6 +207,27 @@ func (e *DeviceEngine) Outputs() (boxes, scores cuda.DevicePtr, boxesHalf, score
 	return e.io.boxes.at, e.io.scores.at, e.model.boxesType == onnxruntime.Float16, e.model.scoresType == onnxruntime.Float16
 }
 
+// Fetch gives the outputs of an image of the last Run, once the stream has passed
+// it, where a filter on the device cannot hold what counts.
+func (e *DeviceEngine) Fetch(c *cuda.Context, image int) (boxes, scores []float32, err error) {
+	for _, o := range []struct {
+		to      *[]float32
+		from    span
+		values  int
+		element onnxruntime.ElementType
+	}{
+		{&boxes, e.io.boxes, 4 * e.model.boxes, e.model.boxesType},
+		{&scores, e.io.scores, len(e.model.meta.Labels) * e.model.boxes, e.model.scoresType},
+	} {
+		raw := make([]byte, o.values*width(o.element))
+		if err := c.CopyOutNow(raw, o.from.at+cuda.DevicePtr(image*len(raw))); err != nil {
+			return nil, nil, err
+		}
+		*o.to = decode(raw, o.element)
+	}
+	return boxes, scores, nil
+}
+
 // Run queues the inference of the first n images of the input and returns
 // without waiting: record an event on the stream behind it. Images between n
 // and the next bound batch size are computed too; what they hold does not

@@ -61,7 +61,8 @@ type GPU struct {
 	viewers  gpuViewers
 	decoded  decodedMark
 
-	nms *infer.Decoder // of the worker
+	nms   *infer.Decoder // of the worker
+	zeros zeroStreak
 }
 
 // decodedMark orders streams behind the card's decoders.

@@ -226,3 +226,48 @@ func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 		})
 	}
 }
+
+// A threshold that lets more through than the filter holds gives what the
+// processor gives, and no error.
+func TestGPUTakesMoreCandidatesThanTheFilterHolds(t *testing.T) {
+	b := newBench(t, 2)
+	g := b.open(t)
+	frames := clip(t, g, 2, 30)
+	defer release(frames)
+	const low = 0.01
+	want := onCPU(t, frames, low)
+	r := newGPURunner(t.Context(), g).(*gpuRunner)
+	got, err := runBatch(r, frames, low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range frames {
+		if r.whole[i].scores == nil {
+			t.Errorf("picture %d: the filter held all: nothing is tested", i)
+		}
+		if match(t, "found by the processor", want.found[i], got.found[i]) == 0 || len(got.found[i]) != len(want.found[i]) {
+			t.Errorf("picture %d: %d objects, want %d", i, len(got.found[i]), len(want.found[i]))
+		}
+	}
+}
+
+// Scores that are all 0 are counted, for a network at work gives none.
+func TestGPUCountsZeros(t *testing.T) {
+	b := newBench(t, 2)
+	g := b.open(t)
+	frames := clip(t, g, 2, 1)
+	defer release(frames)
+	r := newGPURunner(t.Context(), g)
+	for _, c := range []struct {
+		scores int32
+		want   uint64
+	}{{testkit.ScoresZero, 2}, {testkit.ScoresZero, 4}, {testkit.ScoresGood, 0}} {
+		b.Corrupt(c.scores, testkit.ScoresGood)
+		if _, err := runBatch(r, frames, gpuThreshold); err != nil {
+			t.Fatal(err)
+		}
+		if n := g.zeros.n.Load(); n != c.want {
+			t.Errorf("%d pictures without a score, want %d", n, c.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"edgecam/framepool"
 	"edgecam/infer"
+	"edgecam/infer/candidates"
 	"edgecam/platform/cuda"
 	"edgecam/preprocess"
 )
@@ -23,7 +24,12 @@ type gpuRunner struct {
 	// of the visit, and of run once that has succeeded
 	sources []preprocess.Source
 	found   []infer.Candidates
+	whole   []wholeOutputs // of images with more candidates than the filter holds
 }
+
+// wholeOutputs are the model's outputs for one image. They take a megabyte across
+// the bus: only a threshold that lets nearly anything through leads to them.
+type wholeOutputs struct{ boxes, scores []float32 }
 
 func newGPURunner(ctx context.Context, g *GPU) runner {
 	info := g.Info()
@@ -31,6 +37,7 @@ func newGPURunner(ctx context.Context, g *GPU) runner {
 	r := &gpuRunner{
 		g: g, ctx: ctx, batch: newGPUBatch(n, len(info.Labels)),
 		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n),
+		whole: make([]wholeOutputs, n),
 	}
 	r.visit = r.visitDevice
 	return r
@@ -60,7 +67,7 @@ func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) flo
 // decode makes detections of what the visit found.
 func (r *gpuRunner) decode(out [][]infer.Detection) error {
 	for i := range out {
-		dets, _, err := r.g.nms.DecodeCandidates(&r.found[i], out[i])
+		dets, zero, err := r.decodeImage(i, out[i])
 		if err != nil {
 			var sick *infer.UnhealthyError
 			if errors.As(err, &sick) {
@@ -68,9 +75,17 @@ func (r *gpuRunner) decode(out [][]infer.Detection) error {
 			}
 			return err
 		}
+		r.g.zeros.note(zero)
 		out[i] = dets
 	}
 	return nil
+}
+
+func (r *gpuRunner) decodeImage(i int, to []infer.Detection) (dets []infer.Detection, zero bool, err error) {
+	if w := &r.whole[i]; w.scores != nil {
+		return r.g.nms.Decode(w.boxes, w.scores, to)
+	}
+	return r.g.nms.DecodeCandidates(&r.found[i], to)
 }
 
 func (r *gpuRunner) visitDevice(c *cuda.Context) error {
@@ -103,11 +118,23 @@ func (r *gpuRunner) visitDevice(c *cuda.Context) error {
 		return err
 	}
 	for i := range frames {
-		if err := g.filter.Read(i, &r.found[i]); err != nil {
+		if err := r.read(c, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// read takes what the filter left of an image, or its whole outputs where that
+// was too much.
+func (r *gpuRunner) read(c *cuda.Context, i int) error {
+	r.whole[i] = wholeOutputs{}
+	err := r.g.filter.Read(i, &r.found[i])
+	var many *candidates.OverflowError
+	if errors.As(err, &many) {
+		r.whole[i].boxes, r.whole[i].scores, err = r.g.engine.Fetch(c, i)
+	}
+	return err
 }
 
 // launch queues the stages of the batch.

@@ -82,3 +82,14 @@ func (p *pulse) stuck(now time.Time, limit time.Duration) bool {
 	s := p.since.Load()
 	return s != 0 && int64(now.Sub(p.base))-s > int64(limit)
 }
+
+// zeroStreak counts the pictures in a row of which every score was 0.
+type zeroStreak struct{ n atomic.Uint64 }
+
+func (z *zeroStreak) note(zero bool) {
+	if !zero {
+		z.n.Store(0)
+		return
+	}
+	z.n.Add(1)
+}

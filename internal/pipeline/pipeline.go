@@ -38,7 +38,8 @@ type Options struct {
 	GPU           *GPU
 	EngineProblem string
 	// ZeroStreak gives in how many pictures in a row, up to the last, every
-	// score was exactly 0: a network at work gives none. nil = not known.
+	// score was exactly 0: a network at work gives none. nil = not known. A GPU
+	// counts by itself.
 	ZeroStreak func() uint64
 	Budget     *framepool.Budget
 	Codecs     *avcodec.Library
@@ -275,7 +276,7 @@ type model interface{ Info() infer.Info }
 func (p *Pipeline) takeEngine(o Options) {
 	switch {
 	case o.GPU != nil:
-		p.model = o.GPU
+		p.model, p.zeroStreak = o.GPU, o.GPU.zeros.n.Load
 		p.openRunner = func(ctx context.Context) (runner, error) { return newGPURunner(ctx, o.GPU), nil }
 	case o.Engine != nil:
 		p.model = o.Engine
