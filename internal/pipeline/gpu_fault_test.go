@@ -56,8 +56,16 @@ func TestGPUStepFails(t *testing.T) {
 		call  string
 		after int32
 	}{
-		{"cuMemAlloc_v2", 0}, {"cuMemcpyHtoDAsync_v2", 1}, {"cuStreamWaitEvent", 0}, {"cuLaunchKernel", 0}, {"cuLaunchKernel", 1},
-		{"cuEventCreate", 0}, {"cuEventRecord", 0}, {"cuEventRecord", 1}, {"cuEventRecord", 2}, {"cuEventSynchronize", 0},
+		{"cuMemAlloc_v2", 0},
+		{"cuMemcpyHtoDAsync_v2", 1},
+		{"cuStreamWaitEvent", 0},
+		{"cuLaunchKernel", 0},
+		{"cuLaunchKernel", 1},
+		{"cuEventCreate", 0},
+		{"cuEventRecord", 0},
+		{"cuEventRecord", 1},
+		{"cuEventRecord", 2},
+		{"cuEventSynchronize", 0},
 	}
 	for _, s := range steps {
 		const outOfMemory = 2
