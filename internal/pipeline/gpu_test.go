@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,17 +32,37 @@ const (
 type bench struct {
 	*testkit.Card
 
-	options GPUOptions
+	options  GPUOptions
+	warnings *journal
+}
+
+// journal collects what is logged.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 func newBench(t *testing.T, batch int) *bench {
 	t.Helper()
-	b := &bench{Card: testkit.NewCard(t)}
+	b := &bench{Card: testkit.NewCard(t), warnings: &journal{}}
 	b.options = GPUOptions{
 		Driver: cuda.New(cuda.Options{Library: b.Driver}),
 		Card:   platform.GPU{Name: "stand-in", CanMapHost: true, HostRegisterSupported: true, NUMANode: -1},
 		Engine: ort.DeviceOptions{Library: b.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: batch, Driver: "550"},
-		Memory: "mapped", CallTimeout: unhurried, Logger: slog.New(slog.DiscardHandler),
+		Memory: "mapped", CallTimeout: unhurried,
+		Logger: slog.New(slog.NewTextHandler(b.warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	return b
 }
@@ -222,6 +244,9 @@ func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 			g.Close()
 			if n := b.Live(); n != 0 {
 				t.Errorf("%d objects of the driver are left", n)
+			}
+			if text := b.warnings.String(); text != "" {
+				t.Errorf("warnings:\n%s", text) // such as of a close in the wrong order
 			}
 		})
 	}
