@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +38,7 @@ func newDoctor() *cobra.Command {
 					return err
 				}
 			}
-			report := examine(cfg)
+			report := examine(cmd.Context(), cfg)
 			write := report.WriteText
 			if asJSON {
 				write = report.WriteJSON
@@ -59,13 +62,50 @@ func detect(driver *cuda.Driver) platform.Platform {
 	return platform.Detect(platform.Options{Driver: driver})
 }
 
-func examine(cfg *config.Config) doctor.Report {
+func examine(ctx context.Context, cfg *config.Config) doctor.Report {
 	p := doctor.Probes{Version: version}
 	p.BudgetBytes, p.BudgetWhy = memoryLimit(cfg)
 	p.FFmpeg = probeFFmpeg()
 	p.Runtime, p.Model = probeModel(cfg.Inference)
 	p.Listen = probeListen(cfg.Server.Listen)
-	return doctor.Examine(detect(cuda.New(cuda.Options{})), p)
+	driver := cuda.New(cuda.Options{})
+	box := detect(driver)
+	p.GPU = probeGPU(ctx, cfg, box, driver)
+	return doctor.Examine(box, p)
+}
+
+// probeGPU takes the card into use as the appliance would, and lets go of it.
+func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver) doctor.GPU {
+	if len(box.GPUs) == 0 || cfg.GPU.Mode == "off" || cfg.Inference.Provider == "cpu" {
+		return doctor.GPU{}
+	}
+	g := doctor.GPU{Tried: true}
+	lib, _, err := onnxruntime.FindGPU(cfg.Inference.Library)
+	if err == nil {
+		for _, c := range onnxruntime.Inventory(lib.Path()) {
+			g.Libraries = append(g.Libraries, doctor.Library{
+				Name: c.Name, Path: c.Path, Version: c.Version, NeededBy: c.NeededBy,
+				Optional: strings.Contains(c.NeededBy, "tensorrt") || strings.HasPrefix(c.Name, "libnv"),
+			})
+		}
+		lib.Close()
+	}
+	codecs, err := avcodec.Open()
+	if err != nil {
+		g.Err = err
+		return g
+	}
+	in := &inference{}
+	if g.Err = in.openGPU(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
+		g.Hint = hintOf(g.Err)
+		return g
+	}
+	defer in.gpu.Close()
+	info := in.gpu.Info()
+	g.Provider, g.Precision, g.ProbeMS, g.Notes = info.Provider, info.Precision, info.ProbeMS, info.ProbeNotes
+	g.Strategy, g.StrategyWhy = in.gpu.Strategy()
+	g.NoDecoder = in.gpu.NoDecoder()
+	return g
 }
 
 func probeFFmpeg() doctor.FFmpeg {

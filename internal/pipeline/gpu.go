@@ -186,6 +186,9 @@ func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
 // Info is what is known of the engine.
 func (g *GPU) Info() infer.Info { return g.engine.Info() }
 
+// NoDecoder says why the card does not decode, "" where it does.
+func (g *GPU) NoDecoder() string { return g.noDecoder }
+
 // Lost is closed when the card does not answer any more.
 func (g *GPU) Lost() <-chan struct{} { return g.dev.Lost() }
 

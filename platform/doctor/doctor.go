@@ -48,6 +48,7 @@ type Probes struct {
 	FFmpeg  FFmpeg
 	Runtime Runtime
 	Model   Model
+	GPU     GPU
 	Listen  Listen
 }
 
@@ -105,6 +106,7 @@ func Examine(p platform.Platform, probes Probes) Report {
 	if probes.Model.Name != "" {
 		r.Checks = append(r.Checks, model(probes.Model))
 	}
+	r.Checks = append(r.Checks, gpuWork(probes.GPU)...)
 	if probes.Listen.Address != "" {
 		r.Checks = append(r.Checks, port(probes.Listen))
 	}
@@ -294,7 +296,7 @@ func onnx(r Runtime) Check {
 
 func model(m Model) Check {
 	if m.Err != nil {
-		return Check{Name: "model", Status: Fail, Detail: m.Name + ": " + m.Err.Error(), Fix: "set inference.model to builtin:nanodet-g or to a model that edgecam model inspect accepts"}
+		return Check{Name: "model", Status: Fail, Detail: m.Name + ": " + m.Err.Error(), Fix: "set inference.model to builtin:nanodet-g or to a model with the metadata that the error names"}
 	}
 	return Check{Name: "model", Status: OK, Detail: fmt.Sprintf("%s, %s on %s, %s, %.1f ms a picture", m.Name, m.Precision, m.Provider, count(m.Labels, "label"), m.ProbeMS)}
 }

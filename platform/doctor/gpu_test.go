@@ -1,0 +1,86 @@
+package doctor_test
+
+import (
+	"errors"
+	"testing"
+
+	"edgecam/platform"
+	"edgecam/platform/doctor"
+)
+
+func TestExamineGPU(t *testing.T) {
+	core := doctor.Library{Name: "libonnxruntime.so", Path: "/opt/ort/libonnxruntime.so.1.31.1", Version: "1.31.1"}
+	cudnn := doctor.Library{Name: "libcudnn.so.9", NeededBy: "libonnxruntime_providers_cuda.so"}
+	nvinfer := doctor.Library{Name: "libnvinfer.so.10", NeededBy: "libonnxruntime_providers_tensorrt.so", Optional: true}
+	cases := []struct {
+		name string
+		gpu  doctor.GPU
+		want map[string]doctor.Check // by name; a check that is absent must not be there
+	}{
+		{"not tried", doctor.GPU{}, map[string]doctor.Check{}},
+		{
+			"serves",
+			doctor.GPU{
+				Tried: true, Provider: "cuda", Precision: "fp16", ProbeMS: 2.04, Notes: []string{"TensorRT: libnvinfer.so.10 is missing; CUDA serves"},
+				Strategy: "device", StrategyWhy: "pictures are decoded in the card's memory", Libraries: []doctor.Library{core, nvinfer},
+			},
+			map[string]doctor.Check{
+				"gpu libraries": {Status: doctor.OK, Detail: "libonnxruntime.so 1.31.1; without TensorRT, as these are missing: libnvinfer.so.10"},
+				"gpu engine":    {Status: doctor.OK, Detail: "cuda, fp16, 2.0 ms a picture (TensorRT: libnvinfer.so.10 is missing; CUDA serves)"},
+				"gpu pictures":  {Status: doctor.OK, Detail: "device: pictures are decoded in the card's memory"},
+				"gpu decoding":  {Status: doctor.OK, Detail: "H.264 and H.265 in the card's memory"},
+			},
+		},
+		{
+			"cannot serve",
+			doctor.GPU{Tried: true, Err: errors.New("CUDA: libcudnn.so.9 is missing"), Libraries: []doctor.Library{core, cudnn}},
+			map[string]doctor.Check{
+				"gpu libraries": {
+					Status: doctor.Warn, Detail: "missing libcudnn.so.9 (needed by libonnxruntime_providers_cuda.so); found libonnxruntime.so 1.31.1",
+					Fix: "install CUDA's libraries and cuDNN for the CUDA version above, or add their directory to LD_LIBRARY_PATH",
+				},
+				"gpu engine": {
+					Status: doctor.Warn, Detail: "CUDA: libcudnn.so.9 is missing",
+					Fix: "install what is missing, or set gpu.mode to off; until then the processor does the work",
+				},
+			},
+		},
+		{
+			"no library and no decoder",
+			doctor.GPU{Tried: true, Strategy: "mapped", StrategyWhy: "measured", NoDecoder: "no libnvcuvid", Provider: "cuda", Precision: "fp32"},
+			map[string]doctor.Check{
+				"gpu libraries": {
+					Status: doctor.Warn, Detail: "no GPU build of ONNX Runtime found",
+					Fix: "install one (onnxruntime-gpu) and name its libonnxruntime.so in inference.library or EDGECAM_ONNXRUNTIME",
+				},
+				"gpu engine":   {Status: doctor.OK, Detail: "cuda, fp32, 0.0 ms a picture"},
+				"gpu pictures": {Status: doctor.OK, Detail: "mapped: measured"},
+				"gpu decoding": {
+					Status: doctor.Warn, Detail: "no libnvcuvid",
+					Fix: "in a container set NVIDIA_DRIVER_CAPABILITIES=compute,video,utility; else the processor decodes",
+				},
+			},
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := doctor.Examine(platform.Platform{}, doctor.Probes{GPU: c.gpu})
+			got := map[string]doctor.Check{}
+			for _, check := range r.Checks {
+				switch check.Name {
+				case "gpu libraries", "gpu engine", "gpu pictures", "gpu decoding":
+					got[check.Name] = check
+				}
+			}
+			for name, want := range c.want {
+				want.Name = name
+				if got[name] != want {
+					t.Errorf("got  %+v\nwant %+v", got[name], want)
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Errorf("%d checks of the card, want %d: %+v", len(got), len(c.want), got)
+			}
+		})
+	}
+}
