@@ -154,3 +154,24 @@ func TestOpenInferenceRefuses(t *testing.T) {
 	}
 	leftNothing(t, card)
 }
+
+// A precision that only cards have does not keep the processor from taking over.
+func TestOpenInferencePrecisionOfTheCard(t *testing.T) {
+	card := testkit.NewCard(t)
+	cfg := config.Default()
+	cfg.Inference.Precision, cfg.Inference.Library = "fp16", card.ONNXRuntime
+	driver, logger := cuda.New(cuda.Options{Library: card.Driver}), slog.New(slog.DiscardHandler)
+	if _, err := openInference(t.Context(), cfg, platform.Platform{}, driver, nil, logger); exitCode(err) != exitConfig {
+		t.Errorf("without a card: error %v", err)
+	}
+	card.FailORT("update cuda", "no such luck")
+	box := platform.Platform{GPUs: []platform.GPU{{Name: "stand-in", NUMANode: -1}}}
+	in, err := openInference(t.Context(), cfg, box, driver, nil, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.close(logger)
+	if serving(in) != "cpu" || !strings.Contains(in.note, "no such luck") {
+		t.Errorf("%s serves, note %q", serving(in), in.note)
+	}
+}
