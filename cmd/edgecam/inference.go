@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"edgecam/infer"
+	"edgecam/infer/builtin"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline"
@@ -100,10 +102,17 @@ func (in *inference) openGPU(ctx context.Context, cfg *config.Config, box platfo
 	return err
 }
 
-// openCPU opens the processor's engine.
+// openCPU opens the processor's engine. A precision that only cards have is a
+// mistake where there is no card; where there is one, its failure must not end the
+// start, and the processor takes its own.
 func (in *inference) openCPU(cfg *config.Config, logger *slog.Logger) error {
+	precision := cfg.Inference.Precision
+	onlyGPU := precision == "fp16" && strings.HasPrefix(cfg.Inference.Model, builtin.Prefix)
+	if onlyGPU && in.note != "" {
+		precision = "auto"
+	}
 	engine, err := ort.New(ort.Options{
-		Library: cfg.Inference.Library, Model: cfg.Inference.Model, Precision: cfg.Inference.Precision,
+		Library: cfg.Inference.Library, Model: cfg.Inference.Model, Precision: precision,
 		MaxBatch: cfg.Inference.MaxBatch, NMSIoU: float32(cfg.Inference.NMSIoU),
 	})
 	var missing *onnxruntime.UnavailableError
@@ -111,6 +120,10 @@ func (in *inference) openCPU(cfg *config.Config, logger *slog.Logger) error {
 		logger.Warn("inference is off: pictures only", "err", err, "try", missing.Hint)
 		in.problem = fmt.Sprintf("%v. %s", err, missing.Hint)
 		return nil
+	}
+	var refused *infer.ModelError
+	if onlyGPU && errors.As(err, &refused) {
+		return &configError{err}
 	}
 	if err != nil {
 		return err

@@ -99,15 +99,15 @@ func TestOpenInference(t *testing.T) {
 				leftNothing(t, card)
 				return
 			}
-			defer leftNothing(t, card)
-			defer in.close(slog.New(slog.DiscardHandler))
 			if got := serving(in); got != c.serves {
 				t.Errorf("%s serves, want %s", got, c.serves)
 			}
 			if (c.note == "") != (in.note == "") || !strings.HasPrefix(in.note, c.note) {
 				t.Errorf("note %q, want %q", in.note, c.note)
 			}
-			if warned := strings.Count(log.String(), "level=WARN"); warned != min(len(c.note), 1) {
+			in.close(slog.New(slog.DiscardHandler)) // what TensorRT is prepared by logs until then
+			leftNothing(t, card)
+			if warned := strings.Count(log.String(), "the GPU is not used"); warned != min(len(c.note), 1) {
 				t.Errorf("%d warnings:\n%s", warned, log.String())
 			}
 		})
@@ -153,4 +153,25 @@ func TestOpenInferenceRefuses(t *testing.T) {
 		}
 	}
 	leftNothing(t, card)
+}
+
+// A precision that only cards have does not keep the processor from taking over.
+func TestOpenInferencePrecisionOfTheCard(t *testing.T) {
+	card := testkit.NewCard(t)
+	cfg := config.Default()
+	cfg.Inference.Precision, cfg.Inference.Library = "fp16", card.ONNXRuntime
+	driver, logger := cuda.New(cuda.Options{Library: card.Driver}), slog.New(slog.DiscardHandler)
+	if _, err := openInference(t.Context(), cfg, platform.Platform{}, driver, nil, logger); exitCode(err) != exitConfig {
+		t.Errorf("without a card: error %v", err)
+	}
+	card.FailORT("update cuda", "no such luck")
+	box := platform.Platform{GPUs: []platform.GPU{{Name: "stand-in", NUMANode: -1}}}
+	in, err := openInference(t.Context(), cfg, box, driver, nil, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.close(logger)
+	if serving(in) != "cpu" || !strings.Contains(in.note, "no such luck") {
+		t.Errorf("%s serves, note %q", serving(in), in.note)
+	}
 }
