@@ -207,15 +207,18 @@ type StalledError struct {
 	Units uint64 // access units that came in the phase: 0 = the camera sent nothing
 }
 
+// limit is Limit as people read it: a derived one has odd nanoseconds.
+func (e *StalledError) limit() time.Duration { return e.Limit.Round(100 * time.Millisecond) }
+
 // Error implements error.
 func (e *StalledError) Error() string {
 	switch e.Phase {
 	case PhaseConnect:
-		return fmt.Sprintf("no stream within %v", e.Limit)
+		return fmt.Sprintf("no stream within %v", e.limit())
 	case PhaseFirstFrame:
-		return fmt.Sprintf("no decoded picture within %v of the start (%d access units came)", e.Limit, e.Units)
+		return fmt.Sprintf("no decoded picture within %v of the start (%d access units came)", e.limit(), e.Units)
 	default:
-		return fmt.Sprintf("no decoded picture for %v (%d access units came)", e.Limit, e.Units)
+		return fmt.Sprintf("no decoded picture for %v (%d access units came)", e.limit(), e.Units)
 	}
 }
 
@@ -223,15 +226,15 @@ func (e *StalledError) Error() string {
 func (e *StalledError) Reason() string {
 	switch {
 	case e.Phase == PhaseConnect:
-		return fmt.Sprintf("The camera did not describe its stream within %v", e.Limit)
+		return fmt.Sprintf("The camera did not describe its stream within %v", e.limit())
 	case e.Phase == PhaseFirstFrame && e.Units == 0:
-		return fmt.Sprintf("The camera plays and sent no video within %v", e.Limit)
+		return fmt.Sprintf("The camera plays and sent no video within %v", e.limit())
 	case e.Phase == PhaseFirstFrame:
-		return fmt.Sprintf("Video arrives and no picture could be decoded within %v: no key frame, or a damaged stream", e.Limit)
+		return fmt.Sprintf("Video arrives and no picture could be decoded within %v: no key frame, or a damaged stream", e.limit())
 	case e.Units == 0:
-		return fmt.Sprintf("No video for %v although the session is open", e.Limit)
+		return fmt.Sprintf("No video for %v although the session is open", e.limit())
 	default:
-		return fmt.Sprintf("Video arrives and no picture could be decoded for %v", e.Limit)
+		return fmt.Sprintf("Video arrives and no picture could be decoded for %v", e.limit())
 	}
 }
 
