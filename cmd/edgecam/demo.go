@@ -59,8 +59,15 @@ func demo(ctx context.Context, listen string, cameras int, out, errs io.Writer) 
 	fmt.Fprintf(out, "\n  edgecam demo: %d simulated cameras\n  dashboard: %s\n  stop with Ctrl-C\n\n", cameras, a.URL())
 
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.Run(ctx) })
-	g.Go(func() error { return a.Run(ctx, "", nil) })
+	// The cameras go last, so that sessions with them can be closed in good order:
+	// a camera that is gone is waited for.
+	playing, stopCameras := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCameras()
+	g.Go(func() error { return s.Run(playing) })
+	g.Go(func() error {
+		defer stopCameras()
+		return a.Run(ctx, "", nil)
+	})
 	g.Go(func() error { printStatus(ctx, out, a); return nil })
 	return g.Wait()
 }
