@@ -27,7 +27,7 @@ type BudgetError struct {
 
 // Error gives the sums and what to do.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("reserve %s: %s of %s are in use: raise memory.limit or run fewer or smaller cameras",
+	return fmt.Sprintf("reserve %s: %s of %s are in use: give frames more memory or run fewer or smaller cameras",
 		FormatBytes(e.Want), FormatBytes(e.Used), FormatBytes(e.Limit))
 }
 

@@ -15,7 +15,7 @@ func TestBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "reserve 8.0 EiB: 100 B of 100 B are in use: raise memory.limit or run fewer or smaller cameras"
+	want := "reserve 8.0 EiB: 100 B of 100 B are in use: give frames more memory or run fewer or smaller cameras"
 	if err := b.Reserve(math.MaxInt64); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

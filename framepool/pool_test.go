@@ -311,7 +311,7 @@ func TestNewStaysInTheBudget(t *testing.T) {
 	if !errors.As(err, &be) || *be != (framepool.BudgetError{Want: one, Used: 2 * one, Limit: 2*one + one/2}) {
 		t.Fatalf("got %v", err)
 	}
-	if want := "make frame pool yard of 3 slots of 6.0 KiB: reserve 28.0 KiB: 56.0 KiB of 70.0 KiB are in use: raise memory.limit or run fewer or smaller cameras"; one == 28<<10 && err.Error() != want {
+	if want := "make frame pool yard of 3 slots of 6.0 KiB: reserve 28.0 KiB: 56.0 KiB of 70.0 KiB are in use: give frames more memory or run fewer or smaller cameras"; one == 28<<10 && err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	a.Close()

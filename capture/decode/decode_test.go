@@ -257,7 +257,7 @@ func TestBudget(t *testing.T) {
 		d := forClip(t, clip, decode.Options{Budget: b})
 		err := d.Decode(unit(clip, 0), s.emit)
 		wantUnsupported(t, err, "unsupported size 640x384 yuvj420p: 5 pictures of 360.4 KiB are needed at least: "+
-			"reserve 1.8 MiB: 0 B of 1.0 MiB are in use: raise memory.limit or run fewer or smaller cameras")
+			"reserve 1.8 MiB: 0 B of 1.0 MiB are in use: give frames more memory or run fewer or smaller cameras")
 		if b.Used() != 0 {
 			t.Errorf("%d bytes reserved", b.Used())
 		}

@@ -20,7 +20,8 @@ type Report struct {
 	Provider  string `json:"provider"`
 
 	Frames             int     `json:"frames"`
-	Objects            int     `json:"objects"`
+	Objects            int     `json:"objects"` // found in all pictures together
+	Damaged            int     `json:"damaged"` // coded pictures that the decoder refused
 	Seconds            float64 `json:"seconds"`
 	CPUSeconds         float64 `json:"cpu_seconds"`
 	FPS                float64 `json:"fps"`
@@ -49,7 +50,7 @@ func (r *Report) fill(b *bench) {
 	info := b.o.Engine.Info()
 	r.Model, r.Precision, r.Provider = info.Model, info.Precision, info.Provider
 	r.Clip = fmt.Sprintf("%s %d pictures", b.o.Clip.Codec, len(b.o.Clip.Samples))
-	r.Objects = b.objects
+	r.Objects, r.Damaged = b.objects, b.damaged
 	r.FPS = float64(r.Frames) / r.Seconds
 	r.FramesPerCPUSecond = float64(r.Frames) / r.CPUSeconds
 	r.CopiedBytes = b.decoder.Stats().CopiedBytes
@@ -85,6 +86,7 @@ func (r *Report) Table(w io.Writer) error {
 	}
 	fmt.Fprintf(&t, "\n%d frames in %.1f s: %.1f frames/s, %.1f frames per CPU second\n", r.Frames, r.Seconds, r.FPS, r.FramesPerCPUSecond)
 	fmt.Fprintf(&t, "all but decode and model: %.1f %% of the time\n", r.Overhead*100)
+	fmt.Fprintf(&t, "objects found: %.1f a frame; damaged pictures: %d\n", float64(r.Objects)/float64(r.Frames), r.Damaged)
 	fmt.Fprintf(&t, "pixels copied: %d bytes; Go allocations: %.1f a frame\n", r.CopiedBytes, r.AllocsPerFrame)
 	if r.RSSEarly > 0 {
 		fmt.Fprintf(&t, "resident: %.1f MiB after %d frames, %.1f MiB at the end (%+.1f %%); goroutines %+d\n",
