@@ -130,8 +130,10 @@ func TestMemoryRefused(t *testing.T) {
 		code int
 		text string
 	}{
-		{"more than there is", func(c *cuda.Context) error { _, err := c.Alloc(1<<20 + 1); return err }, 2,
-			"allocate 1048577 bytes of gpu memory: call cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory"},
+		{
+			"more than there is", func(c *cuda.Context) error { _, err := c.Alloc(1<<20 + 1); return err }, 2,
+			"allocate 1048577 bytes of gpu memory: call cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory",
+		},
 		{"nothing", func(c *cuda.Context) error { _, err := c.Alloc(0); return err }, 0, "0 bytes asked for: at least one is needed"},
 		{"less than nothing", func(c *cuda.Context) error { _, err := c.HostAlloc(-1); return err }, 0, "-1 bytes asked for: at least one is needed"},
 		{"no locked memory", func(c *cuda.Context) error {

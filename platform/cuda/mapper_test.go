@@ -51,11 +51,15 @@ func TestMapperUnsupported(t *testing.T) {
 		size  int
 		text  string // "" = mapped
 	}{
-		{"no register call, as on older Jetsons", 0, 4096,
-			"show 4096 bytes of memory to the gpu: register 4096 bytes of host memory: call cuMemHostRegister_v2: CUDA_ERROR_NOT_SUPPORTED (801): operation not supported"},
+		{
+			"no register call, as on older Jetsons", 0, 4096,
+			"show 4096 bytes of memory to the gpu: register 4096 bytes of host memory: call cuMemHostRegister_v2: CUDA_ERROR_NOT_SUPPORTED (801): operation not supported",
+		},
 		{"at the limit", 4 << 20, 4 << 20, ""},
-		{"over the limit", 4 << 20, 4<<20 + 4096,
-			"show 4198400 bytes of memory to the gpu: register 4198400 bytes of host memory: call cuMemHostRegister_v2: CUDA_ERROR_NOT_SUPPORTED (801): operation not supported"},
+		{
+			"over the limit", 4 << 20, 4<<20 + 4096,
+			"show 4198400 bytes of memory to the gpu: register 4198400 bytes of host memory: call cuMemHostRegister_v2: CUDA_ERROR_NOT_SUPPORTED (801): operation not supported",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t)

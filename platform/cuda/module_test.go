@@ -128,10 +128,14 @@ func TestLoadFails(t *testing.T) {
 		{"nothing", "", 0, "load kernels: no text"},
 		{"no PTX", "hello", cuda.CodeInvalidPTX, "load kernels: call cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed: " +
 			"ptxas application ptx input, line 1; fatal   : Missing .version directive; ptxas fatal   : Ptx assembly aborted due to errors"},
-		{"newer than the driver", ".version 99.0\n.target sm_53\n", cuda.CodeUnsupportedPTX,
-			"load kernels: call cuModuleLoadDataEx: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was compiled with an unsupported toolchain."},
-		{"for another GPU", ".version 6.3\n.target sm_999\n", cuda.CodeNoBinaryForGPU,
-			"load kernels: call cuModuleLoadDataEx: CUDA_ERROR_NO_BINARY_FOR_GPU (209): no kernel image is available for execution on the device"},
+		{
+			"newer than the driver", ".version 99.0\n.target sm_53\n", cuda.CodeUnsupportedPTX,
+			"load kernels: call cuModuleLoadDataEx: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was compiled with an unsupported toolchain.",
+		},
+		{
+			"for another GPU", ".version 6.3\n.target sm_999\n", cuda.CodeNoBinaryForGPU,
+			"load kernels: call cuModuleLoadDataEx: CUDA_ERROR_NO_BINARY_FOR_GPU (209): no kernel image is available for execution on the device",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := dev.Do(t.Context(), "load", func(ctx *cuda.Context) error { _, err := ctx.Load([]byte(c.ptx)); return err })

@@ -79,8 +79,10 @@ func TestHardwareTileSweep(t *testing.T) {
 	rows, err := bench.SweepTiles(t.Context(), dev, bench.MemoryOptions{
 		Spec: infer.InputSpec{Width: 640, Height: 640}, Rules: preprocess.RulesFor(dev.GPU()),
 		Geometries: []bench.Geometry{
-			{Format: framepool.NV12, Width: 1920, Height: 1080}, {Format: framepool.I420, Width: 1920, Height: 1080},
-			{Format: framepool.NV12, Width: 3840, Height: 2160}, {Format: framepool.I420, Width: 768, Height: 576},
+			{Format: framepool.NV12, Width: 1920, Height: 1080},
+			{Format: framepool.I420, Width: 1920, Height: 1080},
+			{Format: framepool.NV12, Width: 3840, Height: 2160},
+			{Format: framepool.I420, Width: 768, Height: 576},
 		},
 	})
 	if err != nil {
