@@ -14,30 +14,40 @@ import (
 // named, or of the first that was there, or with the places that were searched.
 func Find(explicit string) (*Library, []string, error) {
 	paths := Candidates(explicit)
-	var first error
-	var skipped []string
-	for _, path := range paths {
-		if len(paths) > 1 {
-			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				continue
-			}
-		}
-		library, err := Open(path)
-		if err == nil {
-			return library, skipped, nil
-		}
-		if first == nil {
-			first = err
-		}
-		skipped = append(skipped, err.Error())
-	}
-	if first != nil {
-		return nil, skipped, first
+	library, skipped, err := firstUsable(paths, func(string) bool { return true }, Open)
+	if library != nil || err != nil {
+		return library, skipped, err
 	}
 	return nil, nil, &UnavailableError{
 		Err:  fmt.Errorf("no libonnxruntime.so in %s", strings.Join(directories(paths), ", ")),
 		Hint: hintInstall,
 	}
+}
+
+// firstUsable opens the first of paths that is there, is wanted and can be
+// opened. skipped says, one line each, which could not; err is the first of
+// these where none could, and nil where there was none to try. A path that
+// stands alone was named: it is tried whatever it is.
+func firstUsable(paths []string, wanted func(path string) bool, open func(path string) (*Library, error)) (library *Library, skipped []string, err error) {
+	for _, path := range paths {
+		if len(paths) > 1 {
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if !wanted(path) {
+				continue
+			}
+		}
+		library, failed := open(path)
+		if failed == nil {
+			return library, skipped, nil
+		}
+		if err == nil {
+			err = failed
+		}
+		skipped = append(skipped, failed.Error())
+	}
+	return nil, skipped, err
 }
 
 const hintInstall = "run scripts/fetch-onnxruntime.sh, or name the library's path in inference.library or " + EnvPath

@@ -43,37 +43,30 @@ func FindGPU(explicit string) (*Library, []string, error) {
 }
 
 func findGPU(paths []string) (*Library, []string, error) {
-	var first error
-	var skipped []string
 	plain := 0 // libraries without a provider
-	for _, path := range paths {
-		if len(paths) > 1 {
-			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				continue
-			}
-			if !cudaBeside(path) {
-				plain++
-				continue
-			}
+	withProvider := func(path string) bool {
+		if cudaBeside(path) {
+			return true
 		}
-		library, err := Open(path)
-		if err == nil && !library.hasCUDA() {
-			err = &UnavailableError{Path: path, Err: errors.New("has no CUDA provider, and no " + cudaLibrary + " lies beside it"), Hint: hintGPU}
-			library.Close()
-		}
-		if err == nil {
-			return library, skipped, nil
-		}
-		if first == nil {
-			first = err
-		}
-		skipped = append(skipped, err.Error())
+		plain++
+		return false
 	}
-	if first != nil {
-		return nil, skipped, first
+	library, skipped, err := firstUsable(paths, withProvider, openWithCUDA)
+	if library != nil || err != nil {
+		return library, skipped, err
 	}
-	err := fmt.Errorf("no GPU build is there (%d libraries without %s were passed over)", plain, cudaLibrary)
+	err = fmt.Errorf("no GPU build is there (%d libraries without %s were passed over)", plain, cudaLibrary)
 	return nil, nil, &UnavailableError{Err: err, Hint: hintGPU}
+}
+
+// openWithCUDA opens a library that has the CUDA provider, or can be given it.
+func openWithCUDA(path string) (*Library, error) {
+	library, err := Open(path)
+	if err == nil && !library.hasCUDA() {
+		library.Close()
+		return nil, &UnavailableError{Path: path, Err: errors.New("has no CUDA provider, and no " + cudaLibrary + " lies beside it"), Hint: hintGPU}
+	}
+	return library, err
 }
 
 // cudaBeside says whether the CUDA provider's file lies beside a library or
