@@ -15,6 +15,7 @@ import (
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline/bench"
 	"edgecam/internal/sim"
+	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
 )
@@ -28,6 +29,21 @@ func newBench() *cobra.Command {
 	}
 	cmd.AddCommand(newBenchMemory(), newBenchPipeline())
 	return cmd
+}
+
+// printReport prints what a bench found: a table for people, or JSON.
+func printReport(cmd *cobra.Command, r interface{ Table(io.Writer) error }, asJSON bool) error {
+	if !asJSON {
+		return r.Table(cmd.OutOrStdout())
+	}
+	e := json.NewEncoder(cmd.OutOrStdout())
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// machineOf names the machine beside its figures.
+func machineOf(box platform.Platform) string {
+	return fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
 }
 
 // benchFlags are the flags of `bench pipeline`.
@@ -49,12 +65,7 @@ func newBenchPipeline() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(r)
-			}
-			return r.Table(cmd.OutOrStdout())
+			return printReport(cmd, r, f.asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&f.frames, "frames", 2000, "pictures to take through the stages; the clip loops")
@@ -100,7 +111,7 @@ func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*benc
 		return nil, err
 	}
 	box := detect(cuda.New(cuda.Options{}))
-	r.Machine = fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores)
+	r.Machine = machineOf(box)
 	if f.clip != "" {
 		r.Clip = filepath.Base(f.clip) + ", " + r.Clip
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -58,7 +57,7 @@ func benchMemory(cmd *cobra.Command, f memoryFlags) error {
 	}
 	o := bench.MemoryOptions{
 		Spec: benchSpec(f.input), Half: f.half, Rounds: f.rounds, Rules: preprocess.RulesFor(card),
-		Machine: fmt.Sprintf("%s, %d cores", box.CPU.Model, box.CPU.Cores), Driver: box.Driver,
+		Machine: machineOf(box), Driver: box.Driver,
 	}
 	if o.Geometries, err = geometries(f.sizes); err != nil {
 		return &usageError{err}
@@ -75,12 +74,7 @@ func benchMemory(cmd *cobra.Command, f memoryFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		e := json.NewEncoder(cmd.OutOrStdout())
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
-	return r.Table(cmd.OutOrStdout())
+	return printReport(cmd, r, f.asJSON)
 }
 
 func benchTiles(ctx context.Context, cmd *cobra.Command, dev *cuda.Device, o bench.MemoryOptions) error {
