@@ -107,12 +107,13 @@ func New(o Options) (*Pipeline, error) {
 	if p.model != nil {
 		p.engineLabels = p.model.Info().Labels
 	}
-	bad := maps.Clone(o.Bad)
+	bad := map[string]string{}
+	maps.Copy(bad, o.Bad)
 	for _, id := range sortedIDs(o.Config.Cameras) {
 		cam, err := p.newCamera(id, o.Config.Cameras[id])
 		if err != nil {
 			p.logger.Error("camera left out", "err", err)
-			bad = withReason(bad, id, err.Error())
+			bad[id] = err.Error()
 			continue
 		}
 		p.cameras[id] = &running{cam: cam}
@@ -177,8 +178,8 @@ func (p *Pipeline) startLocked(r *running) {
 
 // Reload puts the cameras of cfg in place of those that run: a camera whose
 // settings are the same goes on untouched, a changed one is stopped and built
-// anew, and keeps its viewers. Nothing changes when it returns an error. Settings outside of cameras
-// take a restart: Changes says which differ.
+// anew, and keeps its viewers. Nothing changes when it returns an error. Settings
+// outside of cameras take a restart: Changes says which differ.
 func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.reload.Lock()
 	defer p.reload.Unlock()
@@ -313,14 +314,6 @@ func (p *Pipeline) sorted() []*camera {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
 	return out
-}
-
-func withReason(m map[string]string, id, why string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[id] = why
-	return m
 }
 
 func sortedIDs(m map[string]config.Camera) []string {
