@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef VERSION
 #define VERSION "1.30.0"
@@ -55,7 +56,7 @@ static void note(const char *format, ...) {
 
 static char fail_call[64], fail_text[512];
 static int block_build, building, corrupt_cuda, corrupt_trt, corrupt_graph, on_cpu, no_context;
-static int block_session, cuda_sessions;
+static int block_session, cuda_sessions, slow_plain;
 
 static handle status(const char *text) { return real[0](1, text); }
 
@@ -306,7 +307,8 @@ static handle run(handle session, handle run_options, handle binding) {
     if (replays && (bad = failure("graph"))) return bad;
     note(replays ? "replay %s\n" : "run %s\n", names[p]);
   }
-  int how = replays ? corrupt_graph : p == CUDA ? corrupt_cuda : p == TENSORRT ? corrupt_trt : GOOD;
+  if (!replays && slow_plain) usleep(1000 * slow_plain);
+  int how = replays && corrupt_graph ? corrupt_graph : p == CUDA ? corrupt_cuda : p == TENSORRT ? corrupt_trt : GOOD;
   if (how == STALE) return NULL;
   handle bad = real[133](session, run_options, binding);
   if (!bad && how != GOOD && b && b->value[1]) spoil(b->value[1], how);
@@ -418,6 +420,8 @@ void fake_block_session(int nth) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Runs that replay no graph take so much longer. */
+void fake_slow_plain(int ms) { slow_plain = ms; }
 void fake_graph_answer(int how) { corrupt_graph = how; }
 void fake_on_cpu(int yes) { on_cpu = yes; }
 void fake_no_context(int yes) { no_context = yes; }
