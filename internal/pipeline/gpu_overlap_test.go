@@ -37,7 +37,7 @@ func TestGPUTwoBatchesUnderWay(t *testing.T) {
 		memory string
 	}{{"plain", false, "mapped"}, {"copied first", false, "staged"}, {"as graphs", true, "mapped"}} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, 2)
+			b := newStand(t, 2)
 			b.options.Memory, b.options.Engine.NoGraphs = c.memory, !c.graphs
 			if c.graphs {
 				b.SlowPlain(100)
@@ -87,7 +87,7 @@ func TestGPUTwoBatchesUnderWay(t *testing.T) {
 
 // Scores that cannot be spoil the batch that they are of, not the one beside it.
 func TestGPUSuspectBatchAlone(t *testing.T) {
-	b := newBench(t, 1)
+	b := newStand(t, 1)
 	g := b.open(t)
 	frames := clip(t, g, 2, 15)
 	defer release(frames)
@@ -108,7 +108,7 @@ func TestGPUSuspectBatchAlone(t *testing.T) {
 // A step that fails ends its own batch; what flies beside it, and what follows,
 // are whole.
 func TestGPUStepFailsBesideABatch(t *testing.T) {
-	b := newBench(t, 1)
+	b := newStand(t, 1)
 	b.options.Memory = "staged"
 	g := b.open(t)
 	start := framepool.Live()
@@ -161,7 +161,7 @@ func TestGPULostWithTwoBatches(t *testing.T) {
 		"as the pictures are looked at": {"cuEventQuery", cuda.CodeLaunchFailed, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, 1)
+			b := newStand(t, 1)
 			g := b.open(t)
 			start := framepool.Live()
 			frames := clip(t, g, 2, 15)
@@ -193,7 +193,7 @@ func TestGPULostWithTwoBatches(t *testing.T) {
 // with its pictures, those of the call stay until it comes back.
 func TestGPUHangsWithTwoBatches(t *testing.T) {
 	for _, finish := range []bool{false, true} {
-		b := newBench(t, 1)
+		b := newStand(t, 1)
 		b.options.CallTimeout = hurried
 		g := b.open(t)
 		start, threads := framepool.Live(), runtime.NumGoroutine()

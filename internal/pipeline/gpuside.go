@@ -66,6 +66,13 @@ func (g *GPU) clear(c *cuda.Context, side int) error {
 // infer queues the engine and the filter for the n images that are being
 // prepared on a side.
 func (g *GPU) infer(c *cuda.Context, side, n int, threshold func(image, class int) float32) error {
+	if err := g.run(c, side, n); err != nil {
+		return err
+	}
+	return g.filter(c, side, n, threshold)
+}
+
+func (g *GPU) run(c *cuda.Context, side, n int) error {
 	s, stream := &g.sides[side], g.engine.Stream()
 	if err := c.After(stream, s.prepared); err != nil {
 		return err
@@ -73,9 +80,11 @@ func (g *GPU) infer(c *cuda.Context, side, n int, threshold func(image, class in
 	if err := g.engine.Run(c, side, n); err != nil {
 		return err
 	}
-	if err := c.Record(s.inferred, stream); err != nil {
-		return err
-	}
+	return c.Record(s.inferred, stream)
+}
+
+func (g *GPU) filter(c *cuda.Context, side, n int, threshold func(image, class int) float32) error {
+	s := &g.sides[side]
 	if err := c.After(g.collecting, s.inferred); err != nil {
 		return err
 	}
