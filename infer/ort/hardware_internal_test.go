@@ -22,6 +22,7 @@ import (
 	"edgecam/infer/infertest"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
+	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
@@ -50,11 +51,7 @@ func hwDevice(t *testing.T) (*cuda.Device, DeviceOptions) {
 }
 
 func hwDriver() string {
-	b, err := os.ReadFile("/sys/module/nvidia/version")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(b))
+	return platform.Detect(platform.Options{Driver: cuda.New(cuda.Options{})}).Driver
 }
 
 func hwStart(t *testing.T, dev *cuda.Device, o DeviceOptions) (*DeviceEngine, time.Duration) {
