@@ -162,7 +162,10 @@ func (m *measurement) bare(batches int) (took time.Duration, err error) {
 // path takes batches through all stages, with as many under way as there can be.
 func (m *measurement) path(batches int) (time.Duration, error) {
 	flying := make([]*batch, 0, m.r.depth())
-	free := make([]*batch, m.r.depth())
+	var free []*batch
+	for range m.r.depth() {
+		free = append(free, newBatch(m.n))
+	}
 	start := time.Now()
 	for begun, done := 0, 0; done < batches; {
 		if begun < batches && len(flying) < m.r.depth() {

@@ -47,21 +47,7 @@ func SweepTiles(ctx context.Context, dev *cuda.Device, o MemoryOptions) ([]TileT
 }
 
 func sweep(ctx context.Context, dev *cuda.Device, o MemoryOptions, g Geometry, s preprocess.Strategy) (rows []TileTiming, err error) {
-	ways := []int{-1}
-	if s != preprocess.Mapped && s != preprocess.Shared {
-		ways = append(ways, 1, 2)
-	}
-	for _, direct := range ways {
-		for _, w := range []int{32, 64, 128, 256} {
-			for _, h := range []int{2, 4, 8, 16, 32} {
-				for _, threads := range []int{128, 256, 512} {
-					rows = append(rows, TileTiming{
-						Work: g.name(o.Spec), Strategy: string(s), Tile: preprocess.Tile{Width: w, Height: h}, Threads: threads, Direct: direct,
-					})
-				}
-			}
-		}
-	}
+	rows = shapes(o, g, s)
 	err = dev.Do(ctx, "sweep tiles", func(c *cuda.Context) (err error) {
 		t, err := preprocess.NewTrial(c, o.Spec, preprocess.TrialOptions{
 			Format: g.Format, Width: g.Width, Height: g.Height, GPU: preprocess.GPUOptions{Half: o.Half},
@@ -93,6 +79,26 @@ func sweep(ctx context.Context, dev *cuda.Device, o MemoryOptions, g Geometry, s
 	})
 	slices.SortStableFunc(rows, func(a, b TileTiming) int { return cmp.Compare(a.P50, b.P50) })
 	return rows, err
+}
+
+// shapes are the rows to be measured.
+func shapes(o MemoryOptions, g Geometry, s preprocess.Strategy) (rows []TileTiming) {
+	ways := []int{-1}
+	if s != preprocess.Mapped && s != preprocess.Shared {
+		ways = append(ways, 1, 2)
+	}
+	for _, direct := range ways {
+		for _, w := range []int{32, 64, 128, 256} {
+			for _, h := range []int{2, 4, 8, 16, 32} {
+				for _, threads := range []int{128, 256, 512} {
+					rows = append(rows, TileTiming{
+						Work: g.name(o.Spec), Strategy: string(s), Tile: preprocess.Tile{Width: w, Height: h}, Threads: threads, Direct: direct,
+					})
+				}
+			}
+		}
+	}
+	return rows
 }
 
 // TileTable prints the best shapes of each work and strategy, and the worst.
