@@ -41,31 +41,5 @@ func Choose(body []byte, request, contentBase string) (Choice, error) {
 	return Choice{Codec: t.codec, Sets: t.sets, Words: t.words, Rewrite: writeSDP(t, b), Control: controlURL(b, t.media.control)}, nil
 }
 
-// Arrival and Assembler let tests hand NAL units in as a camera would.
-type (
-	Arrival   = arrival
-	Assembler = assembler
-	Timeline  = timeline
-)
-
-// NewArrival makes the facts of one packet.
-func NewArrival(rtpTime uint32, marker bool) Arrival {
-	return Arrival{rtpTime: rtpTime, marker: marker}
-}
-
-// NewAssembler makes one that hands its units to emit.
-func NewAssembler(codec capture.Codec, emit func(*capture.AccessUnit)) *Assembler {
-	return &Assembler{codec: codec, emit: emit}
-}
-
-// Packet hands a packet's NAL units in.
-func (a *Assembler) Packet(at Arrival, lost bool, nalus ...[]byte) { a.packet(at, nalus, lost) }
-
-// At maps an RTP time.
-func (t *Timeline) At(rtpTime uint32) (nanoseconds int64) { return int64(t.at(rtpTime)) }
-
-// ReadNAL is the classification of one unit.
-func ReadNAL(codec capture.Codec, nalu []byte) (random bool) { return readNAL(codec, nalu).random }
-
 // First is what the next session would begin with.
 func (m *TransportMemory) First() Transport { return m.order(Auto)[0] }

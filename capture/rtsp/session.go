@@ -2,7 +2,6 @@ package rtsp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/url"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
-	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
 	"github.com/pion/rtp"
 
 	"edgecam/capture"
@@ -43,15 +41,10 @@ type session struct {
 	trackErr   error
 	playing    time.Time
 
-	// reader goroutine of the client
-	depacketize depacketizer
-	assembler   assembler
-	media       *description.Media
+	media *description.Media
+	rx    receiver
 
-	lost    atomic.Bool // packets went missing before the one that comes
 	packets atomic.Uint64
-	missing atomic.Uint64
-	damaged atomic.Uint64
 }
 
 func newSession(o Options, target Target, transport Transport) *session {
@@ -72,6 +65,7 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
+	defer s.rx.stop()
 	defer s.closeOn(ctx)()
 
 	description, _, err := s.client.Describe(u)
@@ -85,6 +79,7 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 		return &capture.ProtocolError{Op: "DESCRIBE", Detail: "the answer describes no track"}
 	}
 	s.media = description.Medias[0]
+	s.media.Formats[0] = &tap{Format: s.media.Formats[0], packet: s.onPacket}
 	if _, err := s.client.Setup(description.BaseURL, s.media, 0, 0); err != nil {
 		return s.failure(err)
 	}
@@ -105,8 +100,7 @@ func (s *session) wait(ctx context.Context) error {
 	if s.packets.Load() == 0 && time.Since(s.playing) >= udpFirstPacket {
 		s.o.Memory.failed(s.transport)
 	}
-	s.log.Debug("rtsp session ended", "packets", s.packets.Load(), "lost", s.missing.Load(),
-		"damaged", s.damaged.Load(), "too_large", s.assembler.drops)
+	s.rx.summary(s.log.With("packets", s.packets.Load()))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -154,23 +148,18 @@ func (s *session) newClient() *gortsplib.Client {
 		DialContext:           s.dialer.dial,
 		OnRequest:             s.onRequest,
 		OnResponse:            s.onResponse,
-		OnTransportSwitch:     func(error) {}, // never: the transport is fixed
-		OnPacketsLost: func(n uint64) {
-			s.missing.Add(n)
-			s.lost.Store(true)
-		},
-		OnDecodeError: s.onDecodeError,
+		OnTransportSwitch:     func(error) {},  // never: the transport is fixed
+		OnPacketsLost:         func(uint64) {}, // the receiver counts for itself
+		OnDecodeError:         func(error) {},  // what is missing then shows in the sequence numbers
 	}
 }
 
 // prepare tells the sink what comes, before the first packet can.
 func (s *session) prepare(sink capture.Sink) error {
-	var err error
-	if s.depacketize, err = newDepacketizer(s.track); err != nil {
+	if err := s.rx.start(s.track, s.transport, sink); err != nil {
 		return err
 	}
-	s.assembler = assembler{codec: s.track.codec, emit: sink.AccessUnit}
-	s.client.OnPacketRTP(s.media, s.media.Formats[0], s.onPacket)
+	s.client.OnPacketRTCP(s.media, s.rx.report)
 	return sink.Stream(capture.StreamInfo{
 		Codec:         s.track.codec,
 		ParameterSets: s.track.sets,
@@ -180,54 +169,12 @@ func (s *session) prepare(sink capture.Sink) error {
 	})
 }
 
-// onDecodeError hears of packets that gortsplib could not read. One of another
-// payload type, such as metadata in the video's channel, takes nothing from
-// the video.
-func (s *session) onDecodeError(err error) {
-	var other liberrors.ErrClientRTPPacketUnknownPayloadType
-	if errors.As(err, &other) {
-		return
-	}
-	s.damaged.Add(1)
-	s.lost.Store(true)
-}
-
+// onPacket takes each packet of the track.
 func (s *session) onPacket(pkt *rtp.Packet) {
-	now := time.Now()
 	if s.packets.Add(1) == 1 {
 		s.o.Memory.worked(s.transport)
 	}
-	lost := s.lost.Swap(false)
-	nalus, err := s.depacketize(pkt)
-	if err != nil && !errors.Is(err, errIncomplete) {
-		s.damaged.Add(1)
-		lost = true
-	}
-	at := arrival{rtpTime: pkt.Timestamp, marker: pkt.Marker, received: now, capturedAt: s.capturedAt(pkt, now)}
-	switch {
-	case s.track.codec != capture.MJPEG:
-		s.assembler.packet(at, nalus, lost)
-	case len(nalus) == 1:
-		s.assembler.whole(at, nalus[0], lost)
-	case lost:
-		s.assembler.lossNext = true
-	}
-}
-
-// The camera's clock is believed within these bounds around ours.
-const (
-	maxCameraLag  = 10 * time.Second
-	maxCameraLead = time.Second
-)
-
-// capturedAt is the camera's time of the picture where its sender reports give
-// a sane one, else ours.
-func (s *session) capturedAt(pkt *rtp.Packet, now time.Time) time.Time {
-	ntp, ok := s.client.PacketNTP(s.media, pkt)
-	if !ok || ntp.Before(now.Add(-maxCameraLag)) || ntp.After(now.Add(maxCameraLead)) {
-		return now.Round(0) // wall clock alone
-	}
-	return ntp
+	s.rx.packet(pkt)
 }
 
 func canonicalAddr(u *url.URL) string {
