@@ -40,7 +40,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, net.ErrClosed
 	}
 	d.conns = append(d.conns, conn)
-	return &lingerConn{Conn: conn}, nil
+	return &framedConn{Conn: &lingerConn{Conn: conn}}, nil
 }
 
 // hangUp closes what is open, so that no read or write waits any longer.

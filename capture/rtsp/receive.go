@@ -49,7 +49,7 @@ type receiver struct {
 	damaged atomic.Uint64 // packets that were not understood
 }
 
-func (r *receiver) start(t *track, transport Transport, sink capture.Sink) error {
+func (r *receiver) start(t *track, transport Transport, emit func(*capture.AccessUnit)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
@@ -60,7 +60,7 @@ func (r *receiver) start(t *track, transport Transport, sink capture.Sink) error
 		r.now = time.Now
 	}
 	r.codec = t.codec
-	r.assembler = assembler{codec: t.codec, emit: sink.AccessUnit}
+	r.assembler = assembler{codec: t.codec, emit: emit}
 	r.sequencer = sequencer{hold: holdTCP, out: r.ordered, anew: r.anew}
 	if transport == UDP {
 		r.sequencer.hold = holdUDP

@@ -156,7 +156,7 @@ func (s *session) newClient() *gortsplib.Client {
 
 // prepare tells the sink what comes, before the first packet can.
 func (s *session) prepare(sink capture.Sink) error {
-	if err := s.rx.start(s.track, s.transport, sink); err != nil {
+	if err := s.rx.start(s.track, s.transport, sink.AccessUnit); err != nil {
 		return err
 	}
 	s.client.OnPacketRTCP(s.media, s.rx.report)
