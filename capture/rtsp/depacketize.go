@@ -6,7 +6,6 @@ import (
 
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtph264"
 	"github.com/bluenviron/gortsplib/v4/pkg/format/rtph265"
-	"github.com/bluenviron/gortsplib/v4/pkg/format/rtpmjpeg"
 	"github.com/pion/rtp"
 
 	"edgecam/capture"
@@ -39,20 +38,7 @@ func newDepacketizer(t *track) (depacketizer, error) {
 		}
 		return perPacket(d.Decode, rtph265.ErrMorePacketsNeeded), nil
 	default:
-		d := &rtpmjpeg.Decoder{}
-		if err := d.Init(); err != nil {
-			return nil, fmt.Errorf("take JPEG packets: %w", err)
-		}
-		return func(pkt *rtp.Packet) ([][]byte, error) {
-			picture, err := d.Decode(pkt)
-			switch {
-			case errors.Is(err, rtpmjpeg.ErrMorePacketsNeeded):
-				return nil, errIncomplete
-			case err != nil:
-				return nil, err
-			}
-			return [][]byte{picture}, nil
-		}, nil
+		return new(jpegPackets).decode, nil
 	}
 }
 

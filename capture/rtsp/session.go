@@ -47,6 +47,7 @@ type session struct {
 	depacketize depacketizer
 	assembler   assembler
 	media       *description.Media
+	giveUp      context.CancelCauseFunc // ends the session for what the stream turned out to be
 
 	lost    atomic.Bool // packets went missing before the one that comes
 	packets atomic.Uint64
@@ -72,6 +73,8 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
+	ctx, s.giveUp = context.WithCancelCause(ctx)
+	defer s.giveUp(nil)
 	defer s.closeOn(ctx)()
 
 	description, _, err := s.client.Describe(u)
@@ -108,7 +111,7 @@ func (s *session) wait(ctx context.Context) error {
 	s.log.Debug("rtsp session ended", "packets", s.packets.Load(), "lost", s.missing.Load(),
 		"damaged", s.damaged.Load(), "too_large", s.assembler.drops)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return s.failure(err)
 }
@@ -202,6 +205,9 @@ func (s *session) onPacket(pkt *rtp.Packet) {
 	if err != nil && !errors.Is(err, errIncomplete) {
 		s.damaged.Add(1)
 		lost = true
+		if unsupported := new(capture.UnsupportedError); errors.As(err, &unsupported) {
+			s.giveUp(unsupported)
+		}
 	}
 	at := arrival{rtpTime: pkt.Timestamp, marker: pkt.Marker, received: now, capturedAt: s.capturedAt(pkt, now)}
 	switch {
