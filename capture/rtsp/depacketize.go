@@ -3,10 +3,6 @@ package rtsp
 import (
 	"bytes"
 	"errors"
-	"fmt"
-
-	"github.com/bluenviron/gortsplib/v4/pkg/format/rtpmjpeg"
-	"github.com/pion/rtp"
 
 	"edgecam/capture"
 )
@@ -17,6 +13,7 @@ type yield struct {
 	nalus  [][]byte // NAL units that are whole now, or one JPEG file; valid until the next packet
 	hurt   bool     // something of a picture is missing, or is not to be understood
 	large  bool     // a NAL unit grew beyond all measure, and was let go
+	err    error    // why hurt, where that may matter
 }
 
 // depacketizer takes the payloads of a stream apart, in the order of their
@@ -27,18 +24,14 @@ type depacketizer interface {
 	take(p *packet, lost bool) yield
 }
 
-func newDepacketizer(t *track) (depacketizer, error) {
+func newDepacketizer(t *track) depacketizer {
 	switch t.codec {
 	case capture.H264:
-		return &h264Packets{}, nil
+		return &h264Packets{}
 	case capture.H265:
-		return &h265Packets{donl: t.maxDON > 0}, nil
+		return &h265Packets{donl: t.maxDON > 0}
 	default:
-		d := &jpegPackets{}
-		if err := d.decoder.Init(); err != nil {
-			return nil, fmt.Errorf("take JPEG packets: %w", err)
-		}
-		return d, nil
+		return &jpegTaker{}
 	}
 }
 
@@ -120,34 +113,23 @@ func appendUnits(to [][]byte, b []byte) [][]byte {
 	return to
 }
 
-// jpegPackets is RFC 2435.
-type jpegPackets struct {
-	decoder rtpmjpeg.Decoder
-	out     [1][]byte
-	skip    bool // the rest of a picture that is not whole
-	rtpTime uint32
+// errIncomplete says that a packet completed no picture yet.
+var errIncomplete = errors.New("more packets needed")
+
+// jpegTaker gives the files that jpegPackets puts together.
+type jpegTaker struct {
+	packets jpegPackets
 }
 
-func (d *jpegPackets) take(p *packet, lost bool) (y yield) {
-	if d.skip = d.skip && p.rtpTime == d.rtpTime; lost {
-		d.skip = true
+func (d *jpegTaker) take(p *packet, _ bool) (y yield) {
+	if len(p.payload) == 0 {
+		return y // padding alone
 	}
-	if len(p.payload) >= 4 && p.payload[1]|p.payload[2]|p.payload[3] == 0 {
-		d.skip = false // fragment offset 0: a picture begins
-	}
-	if d.rtpTime = p.rtpTime; d.skip || len(p.payload) == 0 {
-		return yield{hurt: d.skip}
-	}
-	pkt := rtp.Packet{Payload: p.payload}
-	pkt.Marker, pkt.Timestamp, pkt.SequenceNumber = p.marker, p.rtpTime, p.seq
-	picture, err := d.decoder.Decode(&pkt)
-	switch {
-	case errors.Is(err, rtpmjpeg.ErrMorePacketsNeeded):
-	case err != nil:
-		y.hurt, d.skip = true, true
-	default:
-		d.out[0] = picture
-		y.nalus = d.out[:]
+	files, err := d.packets.decode(p.from)
+	if err == nil {
+		y.nalus = files
+	} else if !errors.Is(err, errIncomplete) {
+		y.hurt, y.err = true, err
 	}
 	return y
 }

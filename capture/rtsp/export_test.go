@@ -4,6 +4,7 @@ import (
 	"net/url"
 
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
+	"github.com/pion/rtp"
 
 	"edgecam/capture"
 )
@@ -43,3 +44,12 @@ func Choose(body []byte, request, contentBase string) (Choice, error) {
 
 // First is what the next session would begin with.
 func (m *TransportMemory) First() Transport { return m.order(Auto)[0] }
+
+// NewJPEG takes JPEG packets apart.
+func NewJPEG() func(*rtp.Packet) ([][]byte, error) { return new(jpegPackets).decode }
+
+// ErrIncomplete says that a packet completed nothing.
+var ErrIncomplete = errIncomplete
+
+// StandardHuffman is the content of the segment that RTP leaves out.
+func StandardHuffman() []byte { return standardHuffman[:] }

@@ -1,6 +1,7 @@
 package rtsp
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ type receiver struct {
 	assembler   assembler
 	clock       cameraClock
 	before      arrival // of the packet before
+	giveUp      func(error)
 	timer       *time.Timer
 	timing      bool // the timer runs
 	stopped     bool
@@ -49,13 +51,12 @@ type receiver struct {
 	damaged atomic.Uint64 // packets that were not understood
 }
 
-func (r *receiver) start(t *track, transport Transport, emit func(*capture.AccessUnit)) error {
+// start says what comes, before the first packet does. giveUp hears why the
+// stream cannot be taken.
+func (r *receiver) start(t *track, transport Transport, emit func(*capture.AccessUnit), giveUp func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var err error
-	if r.depacketize, err = newDepacketizer(t); err != nil {
-		return err
-	}
+	r.depacketize, r.giveUp = newDepacketizer(t), giveUp
 	if r.now == nil {
 		r.now = time.Now
 	}
@@ -65,7 +66,6 @@ func (r *receiver) start(t *track, transport Transport, emit func(*capture.Acces
 	if transport == UDP {
 		r.sequencer.hold = holdUDP
 	}
-	return nil
 }
 
 // stop ends all calls of the sink.
@@ -96,7 +96,7 @@ func (r *receiver) packet(pkt *rtp.Packet) {
 	}
 	r.sequencer.push(packet{
 		ssrc: pkt.SSRC, rtpTime: pkt.Timestamp, seq: pkt.SequenceNumber, marker: pkt.Marker,
-		payload: pkt.Payload, received: r.now(),
+		payload: pkt.Payload, from: pkt, received: r.now(),
 	})
 	r.watch()
 }
@@ -120,6 +120,9 @@ func (r *receiver) ordered(p *packet, lost bool) {
 	y := r.depacketize.take(p, lost)
 	if y.hurt {
 		r.damaged.Add(1)
+		if unsupported := new(capture.UnsupportedError); errors.As(y.err, &unsupported) {
+			r.giveUp(unsupported)
+		}
 	}
 	switch {
 	case r.codec != capture.MJPEG:

@@ -3,15 +3,18 @@ package rtsp
 import (
 	"slices"
 	"time"
+
+	"github.com/pion/rtp"
 )
 
-// packet is what is kept of an RTP packet. Its payload is nobody else's.
+// packet is what is kept of an RTP packet. Its bytes are nobody else's.
 type packet struct {
 	ssrc     uint32
 	rtpTime  uint32
 	seq      uint16
 	marker   bool
 	payload  []byte
+	from     *rtp.Packet
 	received time.Time
 }
 

@@ -41,8 +41,9 @@ type session struct {
 	trackErr   error
 	playing    time.Time
 
-	media *description.Media
-	rx    receiver
+	media  *description.Media
+	rx     receiver
+	giveUp context.CancelCauseFunc // ends the session for what the stream turned out to be
 
 	packets atomic.Uint64
 }
@@ -66,6 +67,8 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 		return s.failure(err)
 	}
 	defer s.rx.stop()
+	ctx, s.giveUp = context.WithCancelCause(ctx)
+	defer s.giveUp(nil)
 	defer s.closeOn(ctx)()
 
 	description, _, err := s.client.Describe(u)
@@ -102,7 +105,7 @@ func (s *session) wait(ctx context.Context) error {
 	}
 	s.rx.summary(s.log.With("packets", s.packets.Load()))
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return s.failure(err)
 }
@@ -156,9 +159,7 @@ func (s *session) newClient() *gortsplib.Client {
 
 // prepare tells the sink what comes, before the first packet can.
 func (s *session) prepare(sink capture.Sink) error {
-	if err := s.rx.start(s.track, s.transport, sink.AccessUnit); err != nil {
-		return err
-	}
+	s.rx.start(s.track, s.transport, sink.AccessUnit, s.giveUp)
 	s.client.OnPacketRTCP(s.media, s.rx.report)
 	return sink.Stream(capture.StreamInfo{
 		Codec:         s.track.codec,
