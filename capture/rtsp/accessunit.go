@@ -113,6 +113,7 @@ func (a *assembler) restart() {
 	}
 	a.cur, a.oversized, a.emitted, a.lossNext, a.tornNext = nil, false, false, true, false
 	a.ahead = a.ahead[:0]
+	a.clock.jumped = true
 }
 
 // due is when expire has something to do; zero = never.
@@ -280,15 +281,20 @@ func (a *assembler) flush() {
 	a.emit(au)
 }
 
-// maxTimeJump is how far the RTP time of a picture may be from what its arrival
-// lets expect. A camera that goes further has jumped, or has begun anew.
-const maxTimeJump = 5 * time.Second
+// How far the RTP time of a picture may be from what its arrival lets expect,
+// and from the picture before it in decoding order. A camera that goes further
+// has jumped, or has begun anew.
+const (
+	maxTimeJump = 5 * time.Second
+	maxStepBack = time.Second
+)
 
 // timeline turns 32 bit RTP times, which wrap every 13 hours at 90 kHz, into a
 // time from the first one on. Where they jump, the clock of the arrivals goes on
 // in their place.
 type timeline struct {
 	started  bool
+	jumped   bool // the next time is on another clock
 	last     uint32
 	received time.Time
 	now      time.Duration
@@ -298,15 +304,15 @@ type timeline struct {
 
 func (t *timeline) at(rtpTime uint32, received time.Time) time.Duration {
 	if t.started {
-		step := int64(int32(rtpTime - t.last)) // the shorter way around
-		passed := max(received.Sub(t.received), 0)
-		if (ticksToTime(step) - passed).Abs() > maxTimeJump {
+		ticks := int64(int32(rtpTime - t.last)) // the shorter way around
+		step, passed := ticksToTime(ticks), max(received.Sub(t.received), 0)
+		if t.jumped || step < -maxStepBack || (step-passed).Abs() > maxTimeJump {
 			t.base, t.ticks = t.now+passed, 0
 		} else {
-			t.ticks += step
+			t.ticks += ticks
 		}
 	}
-	t.started, t.last, t.received = true, rtpTime, received
+	t.started, t.jumped, t.last, t.received = true, false, rtpTime, received
 	t.now = t.base + ticksToTime(t.ticks)
 	return t.now
 }

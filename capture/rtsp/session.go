@@ -149,6 +149,7 @@ func (s *session) newClient() *gortsplib.Client {
 		InitialUDPReadTimeout: firstPacket,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
+		ListenPacket:          listenUDP,
 		OnRequest:             s.onRequest,
 		OnResponse:            s.onResponse,
 		OnTransportSwitch:     func(error) {},  // never: the transport is fixed

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
@@ -22,6 +23,7 @@ type wire struct {
 	t    *testing.T
 	conn *scriptConn  // TCP
 	udp  *net.UDPConn // nil = TCP
+	sent int          // over UDP
 	rtp  *net.UDPAddr // where to
 }
 
@@ -39,6 +41,9 @@ func (w *wire) bytes(channel int, b []byte) {
 	to := *w.rtp
 	to.Port += channel
 	_, _ = w.udp.WriteTo(b, &to)
+	if w.sent++; w.sent%16 == 0 {
+		<-time.After(5 * time.Millisecond) // no camera sends faster, and sockets have little room
+	}
 }
 
 func (w *wire) send(packets ...*rtp.Packet) {
@@ -204,7 +209,7 @@ func (s *stream) payloads(nalu []byte) [][]byte {
 func slice(kind byte, number uint32, size int) []byte {
 	b := make([]byte, max(size, 6))
 	b[0], b[1] = h264Units[kind][0], h264Units[kind][1]
-	binary.BigEndian.PutUint32(b[2:], number)
+	binary.BigEndian.PutUint32(b[2:], 0x80808080|number) // no start code
 	for i := 6; i < len(b); i++ {
 		b[i] = 0xa5
 	}
@@ -213,7 +218,11 @@ func slice(kind byte, number uint32, size int) []byte {
 
 // number reads back what slice wrote into the last NAL unit.
 func number(au *capture.AccessUnit) uint32 {
-	return binary.BigEndian.Uint32(au.NALUs[len(au.NALUs)-1][2:])
+	last := au.NALUs[len(au.NALUs)-1]
+	if len(last) < 6 {
+		return 0xffff
+	}
+	return binary.BigEndian.Uint32(last[2:]) &^ 0x80808080
 }
 
 // wantUnits checks that access units came in order and whole, one for each
