@@ -1,6 +1,7 @@
 package rtsp_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -141,6 +142,40 @@ func watchWire(t *testing.T, codec capture.Codec, transport rtsp.Transport, n in
 		t.Errorf("the stream was described %d times", len(r.infos))
 	}
 	return r
+}
+
+// watchUntil plays a hand-made camera until the access unit of an RTP time has
+// come, which is left out.
+func watchUntil(t *testing.T, codec capture.Codec, transport rtsp.Transport, last uint32, play func(*wire)) *recorder {
+	t.Helper()
+	src, err := rtsp.New(rtsp.Options{URL: startWire(t, codec, play), Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	sink := &untilSink{last: last, end: cancel}
+	if err := src.Run(ctx, sink); !sink.ended {
+		t.Fatalf("session ended with %v after %d access units", err, len(sink.r.units))
+	}
+	return &sink.r
+}
+
+type untilSink struct {
+	r     recorder
+	last  uint32
+	ended bool
+	end   func()
+}
+
+func (s *untilSink) Stream(info capture.StreamInfo) error { return s.r.Stream(info) }
+
+func (s *untilSink) AccessUnit(au *capture.AccessUnit) {
+	if s.ended = s.ended || au.RTPTime == s.last; s.ended {
+		s.end()
+		return
+	}
+	s.r.AccessUnit(au)
 }
 
 // stream numbers packets as a camera does.
