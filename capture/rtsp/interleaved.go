@@ -217,7 +217,11 @@ func (f *framer) nextSure(b []byte) int {
 
 // mayBegin says whether b can be what follows a frame.
 func mayBegin(b []byte) bool {
-	return len(b) == 0 || b[0] == '$' || b[0] >= 'A' && b[0] <= 'Z' || b[0] == '\r' || b[0] == '\n'
+	if len(b) == 0 || b[0] == '$' {
+		return true
+	}
+	known, maybe := beginsMessage(b)
+	return known || maybe
 }
 
 // repairPadding takes back the claim of a packet to end in padding where that
@@ -243,16 +247,21 @@ var beginnings = []string{ //nolint:gochecknoglobals // a constant
 	"PLAY ", "PLAY_NOTIFY ", "PAUSE ", "RECORD ", "SETUP ", "TEARDOWN ",
 }
 
-func (f *framer) judgeMessage(b []byte) (size int, wait bool) {
-	known := false
+// beginsMessage says whether b begins as a message does, or may when more of it
+// comes.
+func beginsMessage(b []byte) (known, maybe bool) {
 	for _, begin := range beginnings {
 		n := min(len(begin), len(b))
 		if string(b[:n]) == begin[:n] {
-			known, wait = known || n == len(begin), wait || n < len(begin)
+			known, maybe = known || n == len(begin), maybe || n < len(begin)
 		}
 	}
-	if !known {
-		return 0, wait
+	return known, maybe
+}
+
+func (f *framer) judgeMessage(b []byte) (size int, wait bool) {
+	if known, maybe := beginsMessage(b); !known {
+		return 0, maybe
 	}
 	end := messageHead(b)
 	if end <= 0 {

@@ -61,6 +61,7 @@ type sequencer struct {
 	held     []packet  // behind a gap, in order
 	waiting  time.Time // since when for the packet that is due; zero = nothing is held
 	recent   [recentPackets]recentPacket
+	leaving  packet
 	strange  packet // may be the first of a new stream
 	strangeN int
 	left     uint32 // SSRC of the stream before
@@ -90,7 +91,7 @@ func (s *sequencer) push(p packet) {
 		s.stranger(p)
 	case ahead == 0:
 		s.strangeN = 0
-		s.deliver(&p, false)
+		s.deliver(p, false)
 		s.drain()
 	case ahead > 0 && ahead <= maxGap:
 		s.keep(p)
@@ -107,13 +108,14 @@ func (s *sequencer) push(p packet) {
 func (s *sequencer) begin(p packet) {
 	s.started, s.ssrc, s.strangeN = true, p.ssrc, 0
 	s.recent = [recentPackets]recentPacket{}
-	s.deliver(&p, s.begun > 0)
+	s.deliver(p, s.begun > 0)
 }
 
-func (s *sequencer) deliver(p *packet, lost bool) {
+func (s *sequencer) deliver(p packet, lost bool) {
 	s.recent[p.seq%recentPackets] = recentPacket{rtpTime: p.rtpTime, seq: p.seq, came: true}
 	s.next, s.last, s.heard = p.seq+1, p.rtpTime, p.received
-	s.out(p, lost)
+	s.leaving = p // a place on the heap, for all packets
+	s.out(&s.leaving, lost)
 }
 
 // keep puts a packet behind the gap before it.
@@ -135,7 +137,7 @@ func (s *sequencer) keep(p packet) {
 func (s *sequencer) drain() {
 	n := 0
 	for n < len(s.held) && s.held[n].seq == s.next {
-		s.deliver(&s.held[n], false)
+		s.deliver(s.held[n], false)
 		n++
 	}
 	s.forget(n)
@@ -169,7 +171,7 @@ func (s *sequencer) giveUp() {
 	for seq := s.next; seq != first.seq; seq++ {
 		s.recent[seq%recentPackets] = recentPacket{}
 	}
-	s.deliver(&first, true)
+	s.deliver(first, true)
 	s.forget(1)
 	s.drain()
 }
@@ -215,6 +217,6 @@ func (s *sequencer) stranger(p packet) {
 	s.begun++
 	s.anew()
 	s.begin(first)
-	s.deliver(&p, false)
+	s.deliver(p, false)
 	s.strange = packet{}
 }
