@@ -194,11 +194,13 @@ func TestTimeline(t *testing.T) {
 		{"B frames go back", []picture{{9000, 0}, {18000, 50 * ms}, {13500, 100 * ms}}, []time.Duration{0, 100 * ms, 50 * ms}},
 		{"equal", []picture{{5, 0}, {5, 40 * ms}}, []time.Duration{0, 0}},
 		{
-			"one jumps back by 9800 s", []picture{{900e6, 0}, {900e6 + 3600, 40 * ms}, {900e6 - 882e6, 80 * ms}, {900e6 + 3*3600, 120 * ms}},
+			"one jumps back by 9800 s",
+			[]picture{{900e6, 0}, {900e6 + 3600, 40 * ms}, {900e6 - 882e6, 80 * ms}, {900e6 + 3*3600, 120 * ms}},
 			[]time.Duration{0, 40 * ms, 80 * ms, 120 * ms},
 		},
 		{
-			"one jumps ahead by 17777 s", []picture{{0, 0}, {17777 * 90000, 40 * ms}, {7200, 80 * ms}, {10800, 120 * ms}},
+			"one jumps ahead by 17777 s",
+			[]picture{{0, 0}, {17777 * 90000, 40 * ms}, {7200, 80 * ms}, {10800, 120 * ms}},
 			[]time.Duration{0, 40 * ms, 80 * ms, 120 * ms},
 		},
 		{"begins again at 0", []picture{{4e9, 0}, {4e9 + 9000, 100 * ms}, {0, 200 * ms}, {9000, 300 * ms}}, []time.Duration{0, 100 * ms, 200 * ms, 300 * ms}},
