@@ -75,11 +75,18 @@ func (s *Supervisor) clearReported() {
 	s.reported = ""
 }
 
+// say changes the reason within a state.
+func (s *Supervisor) say(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Reason = reason
+}
+
 // described notes what the source said of the stream.
 func (s *Supervisor) described(info StreamInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Codec, s.status.Transport, s.status.Track = info.Codec, info.Transport, info.Track
+	s.status.Codec, s.status.Transport, s.status.TLS, s.status.Track = info.Codec, info.Transport, info.TLS, info.Track
 	if s.status.State == Connecting {
 		s.status.Reason = "Connected, waiting for a picture that decoding can start at"
 	}

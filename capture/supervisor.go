@@ -17,6 +17,10 @@ import (
 type Options struct {
 	Camera string // its id, for the log
 
+	// Hosts, shared by all cameras, spreads attempts at the same Host.
+	Hosts *Hosts // nil = no limit
+	Host  string // host:port that sessions go to; "" = none
+
 	// Open makes the source for one session; attempt counts from 1. It must
 	// not block: connecting is the source's Run.
 	Open func(attempt int) (Source, error)
@@ -108,7 +112,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		s.attempts.Add(1)
 		s.enter(Connecting, reason, nil, time.Time{})
-		stable, err := s.runSession(ctx, attempt)
+		stable, err := s.attempt(ctx, attempt, reason)
 		s.rate.reset()
 		if ctx.Err() != nil {
 			return nil
@@ -122,6 +126,19 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		sleep(ctx, wait)
 	}
 	return nil
+}
+
+// attempt is runSession when it is this camera's turn at its host.
+func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string) (stable bool, err error) {
+	opened, err := s.o.Hosts.enter(ctx, s.o.Host, func() {
+		s.say("Waiting its turn: other cameras at " + s.o.Host + " are connecting")
+	})
+	if err != nil {
+		return false, err
+	}
+	defer opened(false)
+	s.say(reason)
+	return s.runSession(ctx, attempt, func() { opened(true) })
 }
 
 // after says what a failure means: the state, its reason, and how long to wait.

@@ -29,6 +29,7 @@ type watchdog struct {
 
 	mu        sync.Mutex
 	phase     Phase
+	transport string
 	since     time.Time // start of the phase, or the last picture
 	units     uint64    // access units since then
 	lastUnit  time.Time
@@ -44,9 +45,10 @@ func (w *watchdog) start(now time.Time) {
 }
 
 // described notes that the camera said what comes.
-func (w *watchdog) described(now time.Time) {
+func (w *watchdog) described(now time.Time, transport string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.transport = transport
 	if w.phase == PhaseConnect {
 		w.phase, w.since, w.units = PhaseFirstFrame, now, 0
 	}
@@ -110,7 +112,7 @@ func (w *watchdog) check(now time.Time) (left time.Duration, err *StalledError) 
 	if left = limit - now.Sub(w.since); left > 0 {
 		return left, nil
 	}
-	return 0, &StalledError{Phase: w.phase, Limit: limit, Units: w.units}
+	return 0, &StalledError{Phase: w.phase, Limit: limit, Units: w.units, Transport: w.transport}
 }
 
 // run calls expired once, when a limit has passed.

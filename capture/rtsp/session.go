@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -32,16 +31,18 @@ type session struct {
 	client    *gortsplib.Client
 	dialer    dialer
 
-	method     string   // of the request under way
-	asked      *url.URL // of the request under way, without login
-	addr       string   // host:port that asked goes to
-	redirects  int
-	foreign    bool // redirected to another host
-	challenged bool // a 401 came on this connection
-	staleNonce bool
-	track      *track
-	trackErr   error
-	playing    time.Time
+	login    login
+	exchange exchange
+
+	moved        string // where the camera redirects; "" = it does not
+	optionsMoved string // the same of OPTIONS, which DESCRIBE may know better
+
+	believe     bool // take UDP from where the camera says that it sends, and not from who answers
+	otherSource bool // the two differ
+
+	track    *track
+	trackErr error
+	playing  time.Time
 
 	// reader goroutine of the client
 	depacketize depacketizer
@@ -54,10 +55,12 @@ type session struct {
 	damaged atomic.Uint64
 }
 
-func newSession(o Options, target Target, transport Transport) *session {
+func newSession(o Options, target Target, transport Transport, stranger string) *session {
 	return &session{
-		o: o, target: target, transport: transport, addr: target.Addr(),
-		log: o.Logger.With("transport", string(transport)), dialer: dialer{limit: o.ConnectTimeout},
+		o: o, target: target, transport: transport,
+		log:    o.Logger.With("transport", string(transport)),
+		dialer: dialer{target: target, limit: o.ConnectTimeout, resolver: o.Resolver, tls: o.TLS},
+		login:  login{user: target.username, password: target.password, configured: target.login, stranger: stranger},
 	}
 }
 
@@ -68,13 +71,17 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	s.client = s.newClient()
-	s.client.Scheme, s.client.Host = u.Scheme, u.Host
+	s.client.Scheme, s.client.Host = "rtsp", u.Host // the dialer encrypts
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
 	defer s.closeOn(ctx)()
 
-	description, _, err := s.client.Describe(u)
+	var description *description.Session
+	err = s.ask(func() (err error) {
+		description, _, err = s.client.Describe(u)
+		return err
+	})
 	if s.trackErr != nil {
 		return s.trackErr
 	}
@@ -85,14 +92,26 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 		return &capture.ProtocolError{Op: "DESCRIBE", Detail: "the answer describes no track"}
 	}
 	s.media = description.Medias[0]
-	if _, err := s.client.Setup(description.BaseURL, s.media, 0, 0); err != nil {
+	if err := s.mayUse(s.media.Secure); err != nil {
+		return err
+	}
+	s.client.Scheme = s.target.scheme // allows encrypted media where the camera has it
+	err = s.ask(func() error {
+		_, err := s.client.Setup(description.BaseURL, s.media, 0, 0)
+		return err
+	})
+	if err != nil {
 		return s.failure(err)
 	}
 	if err := s.prepare(sink); err != nil {
 		return err
 	}
 	s.playing = time.Now()
-	if _, err := s.client.Play(nil); err != nil {
+	err = s.ask(func() error {
+		_, err := s.client.Play(nil)
+		return err
+	})
+	if err != nil {
 		return s.failure(err)
 	}
 	s.log.Debug("rtsp playing", "track", s.track.words)
@@ -150,6 +169,7 @@ func (s *session) newClient() *gortsplib.Client {
 		WriteTimeout:          s.o.ReadTimeout,
 		Transport:             s.transport.library(),
 		InitialUDPReadTimeout: firstPacket,
+		AnyPortEnable:         true,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
 		OnRequest:             s.onRequest,
@@ -176,6 +196,7 @@ func (s *session) prepare(sink capture.Sink) error {
 		ParameterSets: s.track.sets,
 		ClockRate:     clockRate,
 		Transport:     string(s.transport),
+		TLS:           s.tlsWords(),
 		Track:         s.track.words,
 	})
 }
@@ -230,14 +251,9 @@ func (s *session) capturedAt(pkt *rtp.Packet, now time.Time) time.Time {
 	return ntp
 }
 
-func canonicalAddr(u *url.URL) string {
-	port := 0
-	t := Target{scheme: u.Scheme, host: u.Hostname()}
-	for _, r := range u.Port() {
-		port = port*10 + int(r-'0')
+func (s *session) tlsWords() string {
+	if !s.target.encrypted() {
+		return ""
 	}
-	if t.port = port; port == 0 {
-		t.port = defaultPort(u.Scheme)
-	}
-	return t.Addr()
+	return s.o.TLS.words()
 }

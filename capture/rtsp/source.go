@@ -2,7 +2,9 @@ package rtsp
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"time"
 
 	"edgecam/capture"
@@ -23,6 +25,9 @@ type Options struct {
 	URL      string // may hold a login; Username and Password win
 	Username string
 	Password string
+
+	TLS      TLS           // how a camera behind rtsps:// is known
+	Resolver *net.Resolver // of its name, asked for every session. It defaults to the system's.
 
 	Transport Transport        // It defaults to Auto.
 	Memory    *TransportMemory // what worked last time; nil = nothing is remembered
@@ -68,19 +73,51 @@ func New(o Options) (*Source, error) {
 
 // Run implements capture.Source.
 func (s *Source) Run(ctx context.Context, sink capture.Sink) error {
+	target := s.target
+	for hops := 0; ; hops++ {
+		err := s.play(ctx, target, sink)
+		var r *redirection
+		if !errors.As(err, &r) {
+			return err
+		}
+		if target, err = s.target.follow(r, hops); err != nil {
+			return err
+		}
+		s.o.Logger.Debug("rtsp redirect", "to", target.String())
+	}
+}
+
+// play tries the transports in turn.
+func (s *Source) play(ctx context.Context, target Target, sink capture.Sink) error {
 	order := s.o.Memory.order(s.o.Transport)
-	var err error
+	var errs []error
 	for i, transport := range order {
-		one := newSession(s.o, s.target, transport)
-		one.fallback = i+1 < len(order)
-		err = one.run(ctx, sink)
+		err := s.try(ctx, target, transport, i+1 < len(order), sink)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if !otherTransport(err) {
 			return err
 		}
+		errs = append(errs, err)
 		s.o.Logger.Debug("rtsp transport not taken", "transport", string(transport), "err", err)
 	}
-	return err // no transport worked: the last one tells
+	return refusedAll(errs)
+}
+
+// try plays over one transport, over UDP from both addresses that may send.
+func (s *Source) try(ctx context.Context, target Target, transport Transport, fallback bool, sink capture.Sink) error {
+	stranger := ""
+	if target.Addr() != s.target.Addr() {
+		stranger = target.Addr()
+	}
+	one := newSession(s.o, target, transport, stranger)
+	one.fallback = fallback
+	err := one.run(ctx, sink)
+	if ctx.Err() != nil || !one.otherSource || !noPackets(err) {
+		return err
+	}
+	two := newSession(s.o, target, transport, stranger)
+	two.fallback, two.believe = fallback, true
+	return two.run(ctx, sink)
 }

@@ -102,7 +102,11 @@ func (t Target) String() string {
 // GoString is String, so that %#v shows no secret either.
 func (t Target) GoString() string { return t.String() }
 
-// request is the URL as gortsplib wants it.
+// encrypted says whether nothing may be sent in the open.
+func (t Target) encrypted() bool { return t.scheme == "rtsps" }
+
+// request is the URL as gortsplib wants it. It holds no login: the answers to
+// the camera's questions are our own.
 func (t Target) request() (*base.URL, error) {
 	u := &url.URL{Scheme: t.scheme, Host: t.hostport(), RawQuery: t.query, ForceQuery: t.hasQuery && t.query == ""}
 	var err error
@@ -110,9 +114,6 @@ func (t Target) request() (*base.URL, error) {
 		return nil, errURLPath
 	}
 	u.RawPath = t.path
-	if t.login {
-		u.User = url.UserPassword(t.username, t.password)
-	}
 	return (*base.URL)(u), nil
 }
 
@@ -212,6 +213,9 @@ func (t *Target) setLogin(userinfo string, hasLogin bool, username, password str
 		if pass, err = url.PathUnescape(pass); err != nil {
 			return errURLEscape
 		}
+	}
+	if strings.ContainsFunc(user+pass, unicode.IsControl) {
+		return errURLControl // %0d%0a would end a line of the request
 	}
 	if user == "" && password != "" {
 		return errPassword

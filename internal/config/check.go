@@ -131,6 +131,7 @@ func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, p
 		d.failAt(path+".password", "", errors.New("holds a line break or another control character"))
 	}
 	d.checkCameraURL(path, c, checkURL)
+	d.checkTLS(path, c)
 	d.oneOf(path+".transport", c.Transport, "auto", "tcp", "udp")
 	if !decoderPattern.MatchString(c.Decoder) {
 		d.failAt(path+".decoder", c.Decoder, errors.New("want auto, software, nvdec or the name of an FFmpeg decoder"))

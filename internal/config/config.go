@@ -72,12 +72,20 @@ type Camera struct {
 	URL               Secret        `yaml:"url"` // may hold credentials: never printed whole
 	Username          string        `yaml:"username"`
 	Password          Secret        `yaml:"password"`
+	TLS               TLS           `yaml:"tls"`       // with rtsps:// alone
 	Transport         string        `yaml:"transport"` // auto|tcp|udp
 	Decoder           string        `yaml:"decoder"`   // auto|software|nvdec|<an FFmpeg decoder's name>
 	Detect            Detect        `yaml:"detect"`
 	ConnectTimeout    time.Duration `yaml:"connect_timeout"`
 	FirstFrameTimeout time.Duration `yaml:"first_frame_timeout"`
 	StallTimeout      time.Duration `yaml:"stall_timeout"` // 0 = derived from frame rate and GOP
+}
+
+// TLS says by what a camera behind rtsps:// is known.
+type TLS struct {
+	CA          string `yaml:"ca"`          // file of PEM certificates; "" = those of the system
+	Fingerprint string `yaml:"fingerprint"` // sha256:HEX of the one certificate that is taken; "" = any valid one
+	Verify      bool   `yaml:"verify"`      // false = any certificate is taken
 }
 
 // Detect says what is looked for in a camera's pictures.

@@ -84,8 +84,13 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		c.disabled = "disabled in the configuration"
 		return c, nil
 	}
+	if !cfg.TLS.Verify {
+		c.logger.Warn("the camera's certificate is not checked: whoever answers at its address gets the login", "key", "tls.verify")
+	}
 	sup, err := capture.NewSupervisor(capture.Options{
 		Camera:            id,
+		Hosts:             &p.hosts,
+		Host:              c.host(),
 		Open:              c.opener(),
 		NewDecoder:        c.newDecoder,
 		Emit:              c.emit,
@@ -220,11 +225,22 @@ func (c *camera) objects(tracked []track.Object) []event.Object {
 	return out
 }
 
+// host is where the camera's sessions go; "" where its URL is wrong, which the
+// first session will tell.
+func (c *camera) host() string {
+	target, err := rtsp.ParseURL(c.cfg.URL.Reveal(), c.cfg.Username, c.cfg.Password.Reveal())
+	if err != nil {
+		return ""
+	}
+	return target.Addr()
+}
+
 func (c *camera) opener() func(attempt int) (capture.Source, error) {
 	memory := &rtsp.TransportMemory{}
 	return func(int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
+			TLS:       rtsp.TLS{CA: c.cfg.TLS.CA, Fingerprint: c.cfg.TLS.Fingerprint, SkipVerify: !c.cfg.TLS.Verify},
 			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
 		})

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"edgecam/capture"
 	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/internal/config"
@@ -60,6 +61,7 @@ type Pipeline struct {
 	zeroStreak    func() uint64
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
+	hosts         capture.Hosts // of all cameras, through every reload
 	system        web.System
 	version       string
 	logger        *slog.Logger
