@@ -1,13 +1,9 @@
 package rtsp_test
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"strings"
 	"testing"
 
-	"edgecam/capture"
 	"edgecam/capture/rtsp"
 )
 

@@ -69,3 +69,12 @@ func ReadNAL(codec capture.Codec, nalu []byte) (random bool) { return readNAL(co
 
 // First is what the next session would begin with.
 func (m *TransportMemory) First() Transport { return m.order(Auto)[0] }
+
+// Answer is what a WWW-Authenticate line is answered with; "" = nothing.
+func Answer(line, user, password, method, uri string) string {
+	l := login{user: user, password: password, configured: true}
+	if v := l.challenged(method, []string{line}, false); !v.again {
+		return ""
+	}
+	return l.answer(method, uri)
+}

@@ -157,7 +157,7 @@ func handshakeFailure(target Target, err error) error {
 	var pin *pinError
 	var cert *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
-	var alert tls.AlertError
+	var alert *net.OpError
 	switch {
 	case errors.As(err, &pin):
 		return &capture.CertificateError{
@@ -174,9 +174,9 @@ func handshakeFailure(target Target, err error) error {
 			}
 		}
 		return &capture.ForeignError{Addr: addr, Speaks: speaks, Hint: plainHint}
-	case errors.As(err, &alert):
+	case errors.As(err, &alert) && alert.Op == "remote error":
 		return &capture.UnsupportedError{
-			What: "encryption of the camera (" + strings.TrimPrefix(alert.Error(), "tls: ") + ")",
+			What: "encryption of the camera (" + strings.TrimPrefix(alert.Err.Error(), "tls: ") + ")",
 			Hint: "edgecam wants TLS 1.2 or newer: update the camera's firmware",
 		}
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

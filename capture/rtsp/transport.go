@@ -221,7 +221,7 @@ func (s *session) mayUse(secure bool) error {
 	if s.transport == UDP && s.target.encrypted() && !secure {
 		return &capture.UnsupportedError{
 			What: "transport udp",
-			Hint: "behind rtsps:// this camera sends UDP without encryption: set transport to auto or tcp",
+			Hint: "behind rtsps:// this camera sends UDP without encryption: set transport to tcp, or use rtsp:// in a network that you trust",
 		}
 	}
 	return nil
