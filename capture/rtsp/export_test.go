@@ -78,3 +78,13 @@ func Answer(line, user, password, method, uri string) string {
 	}
 	return l.answer(method, uri)
 }
+
+// Begin makes the next session begin with a transport.
+func (m *TransportMemory) Begin(t Transport) { m.set(t) }
+
+// TransportText is what is made of an answer to SETUP.
+func TransportText(header string) string {
+	a := readTransport(header, UDP)
+	a.source = "192.0.2.1"
+	return a.text()
+}

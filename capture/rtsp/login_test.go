@@ -121,40 +121,40 @@ func TestChallengesOfTheField(t *testing.T) {
 		name           string
 		url            string // of ADDR
 		user, password string // keys of their own
-		g              guard
+		g              *guard
 	}{
-		{name: "at sign in the password", url: "rtsp://user:P@ss@ADDR/s", g: guard{user: "user", password: "P@ss", offer: []string{digest}}},
-		{name: "the same escaped", url: "rtsp://user:P%40ss@ADDR/s", g: guard{user: "user", password: "P@ss", offer: []string{digest}}},
-		{name: "empty password", url: "rtsp://admin:@ADDR/v", g: guard{user: "admin", offer: []string{digest}}},
-		{name: "user alone", url: "rtsp://admin@ADDR/v", g: guard{user: "admin", offer: []string{digest}}},
+		{name: "at sign in the password", url: "rtsp://user:P@ss@ADDR/s", g: &guard{user: "user", password: "P@ss", offer: []string{digest}}},
+		{name: "the same escaped", url: "rtsp://user:P%40ss@ADDR/s", g: &guard{user: "user", password: "P@ss", offer: []string{digest}}},
+		{name: "empty password", url: "rtsp://admin:@ADDR/v", g: &guard{user: "admin", offer: []string{digest}}},
+		{name: "user alone", url: "rtsp://admin@ADDR/v", g: &guard{user: "admin", offer: []string{digest}}},
 		{
 			name: "keys of their own", url: "rtsp://ADDR/v", user: "a@b", password: "50%25#x",
-			g: guard{user: "a@b", password: "50%25#x", offer: []string{digest}},
+			g: &guard{user: "a@b", password: "50%25#x", offer: []string{digest}},
 		},
 		{
 			name: "keys of their own win", url: "rtsp://old:older@ADDR/v", user: `q"u\o`, password: `te"`,
-			g: guard{user: `q"u\o`, password: `te"`, offer: []string{digest}},
+			g: &guard{user: `q"u\o`, password: `te"`, offer: []string{digest}},
 		},
-		{name: "SHA-256 alone", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", offer: []string{digest + `, algorithm="SHA-256"`}}},
-		{name: "SHA-512-256", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", offer: []string{digest + `, algorithm=SHA-512-256`}}},
-		{name: "MD5-sess", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", offer: []string{digest + `, algorithm=MD5-sess, qop="auth"`}}},
-		{name: "Basic first", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", offer: []string{`Basic realm="cam, 1"`, digest}}},
-		{name: "both in one line", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", offer: []string{`Basic realm="x, y", ` + digest}}},
-		{name: "no algorithm", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", strict: true, offer: []string{digest}}},
-		{name: "qop, opaque and lower case", url: "rtsp://u:p@ADDR/", g: guard{
+		{name: "SHA-256 alone", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", offer: []string{digest + `, algorithm="SHA-256"`}}},
+		{name: "SHA-512-256", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", offer: []string{digest + `, algorithm=SHA-512-256`}}},
+		{name: "MD5-sess", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", offer: []string{digest + `, algorithm=MD5-sess, qop="auth"`}}},
+		{name: "Basic first", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", offer: []string{`Basic realm="cam, 1"`, digest}}},
+		{name: "both in one line", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", offer: []string{`Basic realm="x, y", ` + digest}}},
+		{name: "no algorithm", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", strict: true, offer: []string{digest}}},
+		{name: "qop, opaque and lower case", url: "rtsp://u:p@ADDR/", g: &guard{
 			user: "u", password: "p", offer: []string{`digest qop="auth-int, auth",opaque="o p=q",nonce="NONCE",realm="cam, 1"`},
 		}},
-		{name: "a kind of its own first", url: "rtsp://u:p@ADDR/", g: guard{user: "u", password: "p", offer: []string{`Negotiate`, digest + `, algorithm=XY`, digest}}},
-		{name: "a nonce for every request", url: "rtsp://u:p@ADDR/", g: guard{
+		{name: "a kind of its own first", url: "rtsp://u:p@ADDR/", g: &guard{user: "u", password: "p", offer: []string{`Negotiate`, digest + `, algorithm=XY`, digest}}},
+		{name: "a nonce for every request", url: "rtsp://u:p@ADDR/", g: &guard{
 			user: "u", password: "p", perRequest: true, offer: []string{digest + `, stale=TRUE`},
 		}},
-		{name: "a nonce for every request, without a word", url: "rtsp://u:p@ADDR/", g: guard{
+		{name: "a nonce for every request, without a word", url: "rtsp://u:p@ADDR/", g: &guard{
 			user: "u", password: "p", perRequest: true, offer: []string{digest},
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g := &tt.g
+			g := tt.g
 			addr := startScript(t, obedient(g.change))
 			receive(t, rtsp.Options{
 				URL: strings.ReplaceAll(tt.url, "ADDR", addr), Username: tt.user, Password: tt.password, Transport: rtsp.TCP,

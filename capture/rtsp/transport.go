@@ -130,6 +130,9 @@ func readTransport(text string, asked Transport) transportAnswer {
 	return a
 }
 
+// discardPort takes whatever is sent to it, where anybody has it at all (RFC 863).
+const discardPort = 9
+
 // readPorts reads a pair of UDP ports; cameras that name 0 or 1 mean none.
 func readPorts(text string) [2]int {
 	first, second, _ := strings.Cut(text, "-")
@@ -170,8 +173,8 @@ func (s *session) repairTransport(res *base.Response) {
 		s.repairSource(&a)
 		if a.serverPorts[0] == 0 {
 			// Without a port to send to, the library's reports would end the
-			// session. What is sent to a port that nobody has does no harm.
-			a.serverPorts = s.clientPorts()
+			// session.
+			a.serverPorts = [2]int{discardPort, discardPort}
 		}
 	}
 	res.Header["Transport"] = base.HeaderValue{a.text()}
@@ -201,18 +204,6 @@ func (s *session) repairSource(a *transportAnswer) {
 	if s.fallback || !s.believe {
 		s.client.InitialUDPReadTimeout = udpEachSource
 	}
-}
-
-// clientPorts are those that the request under way offers.
-func (s *session) clientPorts() [2]int {
-	for _, v := range s.exchange.request.Header["Transport"] {
-		for field := range strings.SplitSeq(v, ";") {
-			if value, ok := strings.CutPrefix(field, "client_port="); ok {
-				return readPorts(value)
-			}
-		}
-	}
-	return [2]int{}
 }
 
 // mayUse refuses UDP where it would send in the open what the URL wants

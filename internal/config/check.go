@@ -161,7 +161,7 @@ func (d *decoder) checkCameraURL(path string, c *Camera, checkURL func(url, user
 		d.failAt(path+".url", "", errors.New("missing: want rtsp://host/path"))
 		return
 	}
-	hasUser, err := checkURLForm(url)
+	hasUser, err := checkURLForm(url, c.Username != "")
 	if err == nil && checkURL != nil {
 		err = checkURL(url, c.Username, c.Password.Reveal())
 	}
