@@ -113,7 +113,7 @@ func TestOnlyVideoIsSetUp(t *testing.T) {
 	}
 }
 
-// What a camera says must not carry the password into a message.
+// What a camera says must not carry a secret into a message.
 func TestScrub(t *testing.T) {
 	t.Parallel()
 	target, err := rtsp.ParseURL("rtsp://cam/x", "admin", secret)
@@ -129,5 +129,25 @@ func TestScrub(t *testing.T) {
 	}
 	if got := rtsp.Scrub(target, "invalid header"); got != "invalid header" {
 		t.Errorf("a text without the password becomes %q", got)
+	}
+	for _, tt := range []struct{ url, text string }{
+		{"rtsp://cam/cgi?user=admin&pwd=hunter2", "invalid URL (rtsp://cam/cgi?user=admin&pwd=hunter2)"},
+		{"rtsp://cam/cgi?user=admin&pwd=hunter2", "bad parameter HUNTER2"},
+		{"rtsp://cam/cgi?user=admin&pwd=hunter%232", "bad parameter hunter#2"},
+		{"rtsp://cam/user=admin_password=tlJwpbo6_channel=1.sdp", "no file user=admin_password=tlJwpbo6_channel=1.sdp"},
+		{"rtsp://cam/user=admin_password=tlJwpbo6_channel=1.sdp", "login with tlJwpbo6"},
+		{"rtsp://cam/live/admin/hunter2", "no stream /live/admin/hunter2"},
+		{"rtsp://cam/v?token=hunter2", "invalid Content-Base: '[rtsp://cam/v?token=hunter2/]'"},
+	} {
+		target, err := rtsp.ParseURL(tt.url, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rtsp.Scrub(target, tt.text); got != "(text withheld: it quoted the login)" {
+			t.Errorf("%s: %s", tt.url, got)
+		}
+		if got := rtsp.Scrub(target, "invalid header"); got != "invalid header" {
+			t.Errorf("%s: a text without a secret becomes %q", tt.url, got)
+		}
 	}
 }
