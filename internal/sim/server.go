@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -27,7 +27,9 @@ type Camera struct {
 type Options struct {
 	Listen  string   // host:port. It defaults to 127.0.0.1:0, any free port.
 	Cameras []Camera // It defaults to one camera with the built-in clip.
-	Fault   string   // of all cameras, see ParseFault
+	Fault   string   // of cameras, see ParseFaults
+	Faults  []string // more of the same
+	Seed    uint64   // of what faults leave to chance
 	Auth    string   // "basic", "digest" or "sha256" (digest with SHA-256); "" = basic and digest
 	Logger  *slog.Logger
 }
@@ -35,30 +37,38 @@ type Options struct {
 // Server is a set of simulated cameras.
 type Server struct {
 	log     *slog.Logger
-	fault   Fault
 	methods []auth.VerifyMethod
-	cameras []*camera
+	paths   []string              // of all cameras, in order
+	cameras []*camera             // the healthy ones
+	odd     map[string]*oddCamera // those with faults, by path with its slash
+	spare   spareClips
 	addr    net.Addr
 
 	mu       sync.Mutex
 	listener net.Listener // until Run takes it, or Close
+	closed   bool
 }
 
 // New reads the clips and opens the port, so that a port in use is an error
 // here. Close or Run gives it back.
 func New(o Options) (*Server, error) {
-	fault, err := ParseFault(o.Fault)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{log: o.Logger, fault: fault}
+	s := &Server{log: o.Logger, odd: map[string]*oddCamera{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	var err error
 	if s.methods, err = authMethods(o.Auth); err != nil {
 		return nil, err
 	}
-	if err := s.addCameras(o.Cameras); err != nil {
+	var specs []Spec
+	for _, text := range append([]string{o.Fault}, o.Faults...) {
+		spec, err := ParseFaults(text)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	if err := s.addCameras(o.Cameras, specs, o.Seed); err != nil {
 		return nil, err
 	}
 	if o.Listen == "" {
@@ -68,8 +78,8 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("start simulated cameras: %w", err)
 	}
 	s.addr = s.listener.Addr()
-	if fault.Refuse {
-		s.Close()
+	if s.closedFor(func(c *oddCamera) bool { return c.now().has(faultRefuse) }) {
+		s.shut()
 	}
 	return s, nil
 }
@@ -89,16 +99,22 @@ func authMethods(name string) ([]auth.VerifyMethod, error) {
 	}
 }
 
-func (s *Server) addCameras(cameras []Camera) error {
+func (s *Server) addCameras(cameras []Camera, specs []Spec, seed uint64) error {
 	if len(cameras) == 0 {
 		cameras = []Camera{{}}
+	}
+	cameras = slices.Clone(cameras)
+	for i := range cameras {
+		if cameras[i].Path == "" {
+			cameras[i].Path = "cam" + strconv.Itoa(i+1)
+		}
+	}
+	if pattern, found := unmatched(specs, cameras); found {
+		return fmt.Errorf("fault for cameras %q: no simulated camera has such a path", pattern)
 	}
 	clips := map[string]*ClipData{}
 	paths := map[string]bool{}
 	for i, c := range cameras {
-		if c.Path == "" {
-			c.Path = "cam" + strconv.Itoa(i+1)
-		}
 		if paths[c.Path] {
 			return fmt.Errorf("two simulated cameras have the path %q", c.Path)
 		}
@@ -110,7 +126,15 @@ func (s *Server) addCameras(cameras []Camera) error {
 			}
 			clips[c.Clip] = clip
 		}
-		cam, err := newCamera(c, clips[c.Clip], s.fault, i, len(cameras), s.log)
+		s.paths = append(s.paths, c.Path)
+		isOdd, err := s.addOdd(c, clips[c.Clip], specs, seed, i, len(cameras))
+		if err != nil {
+			return err
+		}
+		if isOdd {
+			continue
+		}
+		cam, err := newCamera(c, clips[c.Clip], i, len(cameras), s.log)
 		if err != nil {
 			return err
 		}
@@ -131,11 +155,18 @@ func (s *Server) URL(i int) string {
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return "rtsp://" + net.JoinHostPort(host, port) + "/" + s.cameras[i].Path
+	return "rtsp://" + net.JoinHostPort(host, port) + "/" + s.paths[i]
 }
 
 // Close gives the port back if Run has not taken it. It may be called twice.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.shut()
+}
+
+func (s *Server) shut() {
 	if l := s.takeListener(); l != nil {
 		_ = l.Close() // nothing was accepted
 	}
@@ -152,16 +183,12 @@ func (s *Server) takeListener() net.Listener {
 // Run plays until ctx ends; it then returns nil, with nothing left running.
 // It is called once.
 func (s *Server) Run(ctx context.Context) error {
-	if s.fault.Refuse {
-		<-ctx.Done()
-		return nil
+	if len(s.odd) > 0 {
+		return s.runOdd(ctx)
 	}
 	listener := s.takeListener()
 	if listener == nil {
-		return errors.New("run simulated cameras: the server is closed")
-	}
-	if s.fault.Silent {
-		return runSilent(ctx, listener)
+		return errClosed
 	}
 	return s.serve(ctx, listener)
 }
@@ -204,6 +231,8 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
+var errClosed = errors.New("run simulated cameras: the server is closed")
+
 // gatedListener lets nobody in before the streams are there: they can be made
 // only once the server runs.
 type gatedListener struct {
@@ -240,29 +269,4 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 		}
 	}
 	return nil, err
-}
-
-// runSilent takes connections and never says anything.
-func runSilent(ctx context.Context, listener net.Listener) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept
-	defer stop()
-	for {
-		conn, err := listener.Accept()
-		if ctx.Err() != nil {
-			if err == nil {
-				_ = conn.Close() // came at the last moment
-			}
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("run simulated cameras: %w", err)
-		}
-		wg.Go(func() {
-			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			_, _ = io.Copy(io.Discard, conn) // until either side ends it
-			_ = conn.Close()
-		})
-	}
 }
