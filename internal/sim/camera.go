@@ -32,6 +32,12 @@ type camera struct {
 	pos    int // next sample
 	random *rand.Rand
 
+	// of a camera in good health
+	shared   *packetised
+	pacer    *pacer
+	wait     time.Duration // before it begins to play
+	sequence uint16        // of the next packet; owned by the pacer while it plays
+
 	octets, packets uint32 // sent, for reports
 
 	changed chan struct{} // cap 1: viewers came or went
@@ -121,8 +127,25 @@ func (c *camera) run(ctx context.Context) {
 			return
 		case <-c.changed:
 		}
-		if c.encode != nil && c.watched() {
+		switch {
+		case !c.watched():
+		case c.shared != nil:
+			c.playShared(ctx)
+		case c.encode != nil:
 			c.play(ctx)
+		}
+	}
+}
+
+// playShared has the pacer play until nobody watches.
+func (c *camera) playShared(ctx context.Context) {
+	r := c.pacer.add(c)
+	defer c.pacer.remove(r)
+	for c.watched() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.changed:
 		}
 	}
 }
@@ -168,11 +191,7 @@ func (c *camera) send(s *Sample, clock time.Duration) {
 	if !c.count() {
 		return
 	}
-	nalus := s.NALUs
-	if s.RandomAccess {
-		nalus = append(c.clip.ParameterSets(), nalus...)
-	}
-	packets, err := c.encode(nalus)
+	packets, err := c.encode(c.clip.nalus(c.pos))
 	if err != nil {
 		c.log.Warn("sim cannot packetise a picture", "err", err)
 		return

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/auth"
@@ -38,6 +39,7 @@ type Server struct {
 	fault   Fault
 	methods []auth.VerifyMethod
 	cameras []*camera
+	pacer   *pacer
 	addr    net.Addr
 
 	mu       sync.Mutex
@@ -51,7 +53,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: o.Logger, fault: fault}
+	s := &Server{log: o.Logger, fault: fault, pacer: newPacer()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -93,7 +95,7 @@ func (s *Server) addCameras(cameras []Camera) error {
 	if len(cameras) == 0 {
 		cameras = []Camera{{}}
 	}
-	clips := map[string]*ClipData{}
+	clips, packets := map[string]*ClipData{}, map[*ClipData]*packetised{}
 	paths := map[string]bool{}
 	for i, c := range cameras {
 		if c.Path == "" {
@@ -114,8 +116,26 @@ func (s *Server) addCameras(cameras []Camera) error {
 		if err != nil {
 			return err
 		}
+		if err := s.share(cam, packets, waitOf(cam.clip, i, len(cameras))); err != nil {
+			return err
+		}
 		s.cameras = append(s.cameras, cam)
 	}
+	return nil
+}
+
+// share gives a camera in good health the packets that all of its clip's cameras
+// have in common. Faulty ones make their own.
+func (s *Server) share(c *camera, packets map[*ClipData]*packetised, wait time.Duration) (err error) {
+	if s.fault != (Fault{}) {
+		return nil
+	}
+	if packets[c.clip] == nil {
+		if packets[c.clip], err = packetise(c.clip); err != nil {
+			return err
+		}
+	}
+	c.shared, c.pacer, c.wait = packets[c.clip], s.pacer, wait
 	return nil
 }
 
@@ -171,7 +191,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	for _, c := range s.cameras {
 		h.cameras["/"+c.Path] = c
 	}
-	gate := &gatedListener{Listener: listener, open: make(chan struct{})}
+	gate := &gatedListener{Listener: listener, open: make(chan struct{}), whole: s.fault == (Fault{})}
 	open := sync.OnceFunc(func() { close(gate.open) })
 	server, err := s.start(h, gate)
 	if err != nil {
@@ -192,6 +212,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		defer c.stream.Close()
 		wg.Go(func() { c.run(ctx) })
 	}
+	wg.Go(func() { s.pacer.run(ctx) })
 	open()
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- server.Wait() })
@@ -208,13 +229,18 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 // only once the server runs.
 type gatedListener struct {
 	net.Listener
-	open chan struct{}
+	open  chan struct{}
+	whole bool // pictures are sent whole: see pictureConn
 }
 
 // Accept implements net.Listener.
 func (g *gatedListener) Accept() (net.Conn, error) {
 	<-g.open
-	return g.Listener.Accept()
+	conn, err := g.Listener.Accept()
+	if err != nil || !g.whole {
+		return conn, err
+	}
+	return &pictureConn{Conn: conn}, nil
 }
 
 // start finds a pair of free UDP ports, even and odd, as RTP wants them.
@@ -233,6 +259,7 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 			UDPRTCPAddress:           net.JoinHostPort(host, strconv.Itoa(port+1)),
 			AuthMethods:              s.methods,
 			DisableRTCPSenderReports: true, // the cameras send their own
+			WriteQueueSize:           s.queueSize(),
 			Listen:                   func(string, string) (net.Listener, error) { return listener, nil },
 		}
 		if err = server.Start(); err == nil {
@@ -240,6 +267,23 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 		}
 	}
 	return nil, err
+}
+
+// queueSize is how many packets the library holds for a viewer: two of the
+// largest pictures, and a power of two, as it asks for.
+func (s *Server) queueSize() int {
+	size := 256
+	for _, c := range s.cameras {
+		if c.shared == nil {
+			continue
+		}
+		for _, packets := range c.shared.samples {
+			for size < 2*len(packets) {
+				size *= 2
+			}
+		}
+	}
+	return size
 }
 
 // runSilent takes connections and never says anything.
