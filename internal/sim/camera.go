@@ -22,13 +22,17 @@ type camera struct {
 	clip   *ClipData
 	log    *slog.Logger
 	media  *description.Media
-	encode packetizer
 	stream *gortsplib.ServerStream
 
 	epoch time.Time // the camera's clock starts here
 	base  uint32    // RTP time of epoch
 	ssrc  uint32
 	pos   int // next sample
+
+	shared   *packetised
+	pacer    *pacer
+	wait     time.Duration // before it begins to play
+	sequence uint16        // of the next packet; owned by the pacer while it plays
 
 	octets, packets uint32 // sent, for reports
 
@@ -39,12 +43,12 @@ type camera struct {
 }
 
 func newCamera(c Camera, clip *ClipData, index, of int, log *slog.Logger) (*camera, error) {
-	media, encode, err := describe(clip)
+	media, err := describe(clip)
 	if err != nil {
 		return nil, err
 	}
 	return &camera{
-		Camera: c, clip: clip, log: log.With("path", c.Path), media: media, encode: encode,
+		Camera: c, clip: clip, log: log.With("path", c.Path), media: media,
 		epoch: time.Now(), base: rand.Uint32(),
 		pos:     startAt(clip, index, of),
 		changed: make(chan struct{}, 1), viewers: map[*gortsplib.ServerSession]struct{}{},
@@ -118,56 +122,16 @@ func (c *camera) run(ctx context.Context) {
 	}
 }
 
-// play sends the clip in real time from the next random access point on, until
-// nobody watches.
+// play has the pacer play until nobody watches.
 func (c *camera) play(ctx context.Context) {
-	for !c.clip.Samples[c.pos].RandomAccess {
-		c.pos = (c.pos + 1) % len(c.clip.Samples)
-	}
-	start := time.Now()
-	from := c.clip.Samples[c.pos].DTS
-	loop := time.Duration(0) // clip time that whole loops have taken
-	frame, report := time.NewTimer(0), time.NewTicker(reportPeriod)
-	defer frame.Stop()
-	defer report.Stop()
-	for {
+	r := c.pacer.add(c)
+	defer c.pacer.remove(r)
+	for c.watched() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.changed:
-			if !c.watched() {
-				return
-			}
-		case <-report.C:
-			c.report()
-		case <-frame.C:
-			s := &c.clip.Samples[c.pos]
-			at := start.Sub(c.epoch) + loop - from
-			c.send(s, at+s.PTS)
-			if c.pos++; c.pos == len(c.clip.Samples) {
-				c.pos = 0
-				loop += c.clip.Duration
-			}
-			due := start.Add(loop - from + c.clip.Samples[c.pos].DTS)
-			frame.Reset(time.Until(due))
 		}
-	}
-}
-
-// send sends one picture; clock is its time since epoch.
-func (c *camera) send(s *Sample, clock time.Duration) {
-	nalus := s.NALUs
-	if s.RandomAccess {
-		nalus = append(c.clip.ParameterSets(), nalus...)
-	}
-	packets, err := c.encode(nalus)
-	if err != nil {
-		c.log.Warn("sim cannot packetise a picture", "err", err)
-		return
-	}
-	for _, p := range packets {
-		p.Timestamp = c.base + ticks(clock)
-		c.write(p)
 	}
 }
 

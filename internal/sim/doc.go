@@ -5,6 +5,8 @@
 // /cam2 and so on. A camera loops its clip in real time, starts at its own
 // place in it, and keeps RTP timestamps and sequence numbers continuous over
 // the loop's end, as a real one would. It plays only while somebody watches.
+// Hundreds of cameras in good health are cheap: the clip is cut into packets once
+// for all of them, one timer paces them, and a picture leaves with one call.
 // Faults (see ParseFaults) make the cameras misbehave in the ways that cameras
 // in the field do.
 //

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/auth"
@@ -42,6 +43,7 @@ type Server struct {
 	cameras []*camera             // the healthy ones
 	odd     map[string]*oddCamera // those with faults, by path with its slash
 	spare   spareClips
+	pacer   *pacer
 	addr    net.Addr
 
 	mu       sync.Mutex
@@ -52,7 +54,7 @@ type Server struct {
 // New reads the clips and opens the port, so that a port in use is an error
 // here. Close or Run gives it back.
 func New(o Options) (*Server, error) {
-	s := &Server{log: o.Logger, odd: map[string]*oddCamera{}}
+	s := &Server{log: o.Logger, odd: map[string]*oddCamera{}, pacer: newPacer()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -112,7 +114,7 @@ func (s *Server) addCameras(cameras []Camera, specs []Spec, seed uint64) error {
 	if pattern, found := unmatched(specs, cameras); found {
 		return fmt.Errorf("fault for cameras %q: no simulated camera has such a path", pattern)
 	}
-	clips := map[string]*ClipData{}
+	clips, packets := map[string]*ClipData{}, map[*ClipData]*packetised{}
 	paths := map[string]bool{}
 	for i, c := range cameras {
 		if paths[c.Path] {
@@ -138,8 +140,22 @@ func (s *Server) addCameras(cameras []Camera, specs []Spec, seed uint64) error {
 		if err != nil {
 			return err
 		}
+		if err := s.share(cam, packets, waitOf(cam.clip, i, len(cameras))); err != nil {
+			return err
+		}
 		s.cameras = append(s.cameras, cam)
 	}
+	return nil
+}
+
+// share gives a camera the packets that all of its clip's cameras have in common.
+func (s *Server) share(c *camera, packets map[*ClipData]*packetised, wait time.Duration) (err error) {
+	if packets[c.clip] == nil {
+		if packets[c.clip], err = packetise(c.clip); err != nil {
+			return err
+		}
+	}
+	c.shared, c.pacer, c.wait = packets[c.clip], s.pacer, wait
 	return nil
 }
 
@@ -219,6 +235,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		defer c.stream.Close()
 		wg.Go(func() { c.run(ctx) })
 	}
+	wg.Go(func() { s.pacer.run(ctx) })
 	open()
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- server.Wait() })
@@ -243,7 +260,11 @@ type gatedListener struct {
 // Accept implements net.Listener.
 func (g *gatedListener) Accept() (net.Conn, error) {
 	<-g.open
-	return g.Listener.Accept()
+	conn, err := g.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &pictureConn{Conn: conn}, nil // pictures are sent whole
 }
 
 // start finds a pair of free UDP ports, even and odd, as RTP wants them.
@@ -262,6 +283,7 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 			UDPRTCPAddress:           net.JoinHostPort(host, strconv.Itoa(port+1)),
 			AuthMethods:              s.methods,
 			DisableRTCPSenderReports: true, // the cameras send their own
+			WriteQueueSize:           s.queueSize(),
 			Listen:                   func(string, string) (net.Listener, error) { return listener, nil },
 		}
 		if err = server.Start(); err == nil {
@@ -269,4 +291,18 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 		}
 	}
 	return nil, err
+}
+
+// queueSize is how many packets the library holds for a viewer: two of the
+// largest pictures, and a power of two, as it asks for.
+func (s *Server) queueSize() int {
+	size := 256
+	for _, c := range s.cameras {
+		for _, packets := range c.shared.samples {
+			for size < 2*len(packets) {
+				size *= 2
+			}
+		}
+	}
+	return size
 }

@@ -20,13 +20,13 @@ const (
 // the timestamp is the caller's.
 type packetizer func(nalus [][]byte) ([]*rtp.Packet, error)
 
-// describe gives what a camera offers, and how its pictures become packets.
-func describe(clip *ClipData) (*description.Media, packetizer, error) {
-	encode, f, err := encoder(clip)
+// describe gives what a camera offers.
+func describe(clip *ClipData) (*description.Media, error) {
+	_, f, err := encoder(clip)
 	if err != nil {
-		return nil, nil, fmt.Errorf("packetise clip: %w", err)
+		return nil, fmt.Errorf("packetise clip: %w", err)
 	}
-	return &description.Media{Type: description.MediaTypeVideo, Formats: []format.Format{f}}, encode, nil
+	return &description.Media{Type: description.MediaTypeVideo, Formats: []format.Format{f}}, nil
 }
 
 func encoder(clip *ClipData) (packetizer, format.Format, error) {
