@@ -9,10 +9,12 @@ import (
 // The bounds of the queue before the decoder.
 const (
 	ringUnits = 32
-	// ringAge is how far the decoder may be behind: what is older by the time it
-	// is decoded is dropped before inference anyway, and its decoding would
-	// only keep the next ones waiting.
-	ringAge   = time.Second
+	// ringAge is how far the decoder may be behind. A picture is of use for a
+	// second from its arrival to its result: with more than this gone, there is
+	// not enough left for inference, and decoding what comes to nothing only keeps
+	// the next ones waiting. Less would give up up to a key frame, which may be
+	// seconds away, at each hiccup.
+	ringAge   = 600 * time.Millisecond
 	ringBytes = 16 << 20 // two of the largest access units
 
 	// ringPatience ends the wait for a random access point in streams that

@@ -15,6 +15,7 @@ type session struct {
 	s      *Supervisor
 	ring   *ring
 	watch  watchdog
+	late   lateness // the source's goroutine
 	cancel context.CancelCauseFunc
 
 	// decoding goroutine
@@ -76,6 +77,9 @@ func (ses *session) Stream(info StreamInfo) error {
 // AccessUnit implements Sink. It never waits.
 func (ses *session) AccessUnit(au *AccessUnit) {
 	ses.watch.unit(au)
+	// What was held up on its way is as old as it is late: everything behind
+	// reckons with that.
+	au.Received = au.Received.Add(-ses.late.of(au.PTS, au.Received))
 	ses.ring.push(au)
 }
 
