@@ -42,7 +42,7 @@ func (s *Supervisor) report(from, state State, reason string, err error, retryAt
 		st := s.Status()
 		s.clearReported()
 		s.log.Info("camera live", "codec", string(st.Codec), "width", st.Width, "height", st.Height,
-			"decoder", st.Decoder.Name, "transport", st.Transport, "track", st.Track)
+			"decoder", st.Decoder.Name, "transport", st.Transport, "track", st.Track.String())
 	case err != nil:
 		wait := time.Until(retryAt).Round(time.Millisecond)
 		if repeats, tell := s.repeated(err.Error()); tell {
