@@ -59,7 +59,7 @@ func (s *Supervisor) report(now time.Time, from, state State, reason string, err
 		s.mu.Unlock()
 		s.write(summary)
 		s.write(line, "codec", string(st.Codec), "width", st.Width, "height", st.Height,
-			"decoder", st.Decoder.Name, "transport", st.Transport, "track", st.Track)
+			"decoder", st.Decoder.Name, "transport", st.Transport, "track", st.Track.String())
 	case err != nil:
 		wait := retryAt.Sub(now).Round(time.Millisecond)
 		s.mu.Lock()

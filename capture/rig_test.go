@@ -148,7 +148,7 @@ func (r *rig) history() []capture.State {
 	return h
 }
 
-var info = capture.StreamInfo{Codec: capture.H264, ClockRate: 90000, Transport: "tcp", Track: "video 1 of 1 (H.264)"}
+var info = capture.StreamInfo{Codec: capture.H264, ClockRate: 90000, Transport: "tcp", Track: capture.TrackInfo{Index: 1, Of: 1, Codec: capture.H264}}
 
 // unit makes an access unit of the size of a small picture.
 func unit(random bool) *capture.AccessUnit {

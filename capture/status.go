@@ -27,7 +27,7 @@ type Status struct {
 	FPS           float64 // decoded frames a second over the last seconds
 	Decoder       DecoderInfo
 	Transport     string
-	Track         string
+	Track         TrackInfo
 	Attempts      uint64            // sessions tried since start
 	Frames        uint64            // pictures decoded since start
 	Damaged       uint64            // access units since start that gave no whole picture

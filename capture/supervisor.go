@@ -167,7 +167,9 @@ func (w *waits) after(err error) (State, string, time.Duration) {
 	case errors.As(err, &stalled) && stalled.Phase != PhaseConnect:
 		return Stalled, reason, w.network.next()
 	case errors.As(err, &status) && status.Code == statusNotEnoughBandwidth:
-		return Backoff, reason, busyRetryMin + w.network.next()
+		return Backoff, reason, max(busyRetryMin, status.RetryAfter) + w.network.next()
+	case errors.As(err, &status):
+		return Backoff, reason, max(status.RetryAfter, w.network.next())
 	default:
 		return Backoff, reason, w.network.next()
 	}

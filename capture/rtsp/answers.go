@@ -12,6 +12,7 @@ const maxRedirects = 5
 
 // onRequest notes what is being asked, for the words of failures.
 func (s *session) onRequest(req *base.Request) {
+	s.upkeep.sent(req)
 	s.log.Debug("rtsp request", "method", string(req.Method))
 	if req.Method == base.Teardown {
 		return // the failure is another request's; and it may be read meanwhile
@@ -28,7 +29,15 @@ func (s *session) onRequest(req *base.Request) {
 // goroutine, after the request that it answers.
 func (s *session) onResponse(res *base.Response) {
 	s.log.Debug("rtsp response", "method", s.method, "status", int(res.StatusCode))
+	if s.upkeep.answered(s.method, res) {
+		return
+	}
 	switch {
+	case s.method == string(base.Setup):
+		s.keepSession(res)
+		if res.StatusCode == base.StatusUnauthorized {
+			s.repairChallenge(res)
+		}
 	case res.StatusCode == base.StatusUnauthorized:
 		s.repairChallenge(res)
 	case s.method == string(base.Options) && res.StatusCode != base.StatusOK:
@@ -65,10 +74,11 @@ func (s *session) repairChallenge(res *base.Response) {
 // repairDescription chooses the track and leaves nothing but that one.
 func (s *session) repairDescription(res *base.Response) {
 	text := readSDP(res.Body)
-	s.track, s.trackErr = text.choose()
+	s.track, s.trackErr = text.choose(s.o.VideoTrack)
 	if s.trackErr != nil {
 		return // Describe's own result is not used then
 	}
+	s.track.info.Control = s.target.scrub(s.track.info.Control)
 	contentBase := ""
 	if v := res.Header["Content-Base"]; len(v) > 0 {
 		contentBase = strings.TrimSpace(v[0])

@@ -51,7 +51,16 @@ func (s *session) statusFailure(code int) error {
 		}
 		return &capture.AuthError{User: user, Method: s.method}
 	}
-	return &capture.StatusError{Method: s.method, Code: code, Text: statusWords(code)}
+	return &capture.StatusError{Method: s.method, Code: code, Text: statusWords(code), RetryAfter: s.retryAfter(code)}
+}
+
+// retryAfter is how long a camera that has no session left needs at least: it
+// frees old ones after its session timeout. Others may have told.
+func (s *session) retryAfter(code int) time.Duration {
+	if code != int(base.StatusNotEnoughBandwidth) {
+		return s.upkeep.retry
+	}
+	return max(s.upkeep.retry, s.upkeep.timeout, s.o.Memory.sessionTimeout())
 }
 
 // statusWords gives the standard's words: the camera's own may hold anything.

@@ -2,8 +2,11 @@ package rtsp
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
 
 	"edgecam/capture"
 )
@@ -26,6 +29,10 @@ type Options struct {
 
 	Transport Transport        // It defaults to Auto.
 	Memory    *TransportMemory // what worked last time; nil = nothing is remembered
+
+	// VideoTrack is which of the camera's video tracks plays, counted from 1 in
+	// the order of its description. It defaults to the first that edgecam decodes.
+	VideoTrack int
 
 	ConnectTimeout time.Duration // for the TCP connection. It defaults to 10s.
 	ReadTimeout    time.Duration // for an answer, and for silence while playing. It defaults to 10s.
@@ -71,9 +78,7 @@ func (s *Source) Run(ctx context.Context, sink capture.Sink) error {
 	order := s.o.Memory.order(s.o.Transport)
 	var err error
 	for i, transport := range order {
-		one := newSession(s.o, s.target, transport)
-		one.fallback = i+1 < len(order)
-		err = one.run(ctx, sink)
+		err = s.session(ctx, sink, transport, i+1 < len(order))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -83,4 +88,20 @@ func (s *Source) Run(ctx context.Context, sink capture.Sink) error {
 		s.o.Logger.Debug("rtsp transport not taken", "transport", string(transport), "err", err)
 	}
 	return err // no transport worked: the last one tells
+}
+
+// session runs one session, and another one at once where the camera forgot
+// it before it played.
+func (s *Source) session(ctx context.Context, sink capture.Sink, transport Transport, fallback bool) error {
+	for again := false; ; again = true {
+		one := newSession(s.o, s.target, transport)
+		one.fallback = fallback
+		err := one.run(ctx, sink)
+		s.o.Memory.keepsSessions(one.upkeep.timeout)
+		var status *capture.StatusError
+		if again || ctx.Err() != nil || !errors.As(err, &status) || status.Code != int(base.StatusSessionNotFound) {
+			return err
+		}
+		s.o.Logger.Debug("rtsp session forgotten by the camera", "err", err)
+	}
 }

@@ -226,6 +226,7 @@ func (c *camera) opener() func(attempt int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
 			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
+			VideoTrack:     c.cfg.Track(),
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
 		})
 	}

@@ -16,7 +16,7 @@ func (c *camera) status() web.Camera {
 		ID: c.id, Name: c.cfg.Name, State: string(s.State), Reason: s.Reason, Since: s.Since,
 		Codec: string(s.Codec), Width: s.Width, Height: s.Height, FPS: s.FPS,
 		Decoder: s.Decoder.Name, DecoderNote: s.Decoder.Note, PixelFormat: s.Decoder.PixelFormat, Memory: s.Decoder.Memory,
-		Transport: s.Transport, Track: s.Track, Attempts: s.Attempts,
+		Transport: s.Transport, Track: s.Track.String(), Attempts: s.Attempts,
 		Detecting: c.lane != nil, InferredFPS: c.inferred.perSecond(c.p.now()),
 		Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
 		AgeMS: percentiles(c.ages.published),
