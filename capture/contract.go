@@ -24,6 +24,7 @@ type StreamInfo struct {
 	ParameterSets [][]byte // VPS, SPS, PPS without start codes, from the session description; may be empty
 	ClockRate     int      // RTP clock, Hz
 	Transport     string   // "tcp", "udp", or another word for how packets arrive
+	TLS           string   // how the camera was known: "verified", "fingerprint" or "not verified"; "" = not encrypted
 	Track         TrackInfo
 }
 

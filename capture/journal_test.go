@@ -22,7 +22,9 @@ func TestLogOfAnHourOfTrouble(t *testing.T) {
 		want   string // one line has it
 	}{
 		{"refused", func(int) scriptSource { return failing(refused) }, 16, 8, `msg="camera still backoff" camera=gate attempts=`},
-		{"silent", func(int) scriptSource { return failing(&capture.UnreachableError{Addr: addr, Obstacle: capture.ObstacleTimeout}) }, 1, 8, "in_the_last=10m"},
+		{"silent", func(int) scriptSource {
+			return failing(&capture.UnreachableError{Addr: addr, Obstacle: capture.ObstacleTimeout})
+		}, 1, 8, "in_the_last=10m"},
 		{"two failures in turn", func(n int) scriptSource {
 			if n%2 == 0 {
 				return failing(refused)

@@ -87,7 +87,7 @@ func (s *Supervisor) write(e entry, args ...any) {
 func (s *Supervisor) described(info StreamInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Codec, s.status.Transport, s.status.Track = info.Codec, info.Transport, info.Track
+	s.status.Codec, s.status.Transport, s.status.TLS, s.status.Track = info.Codec, info.Transport, info.TLS, info.Track
 	if s.status.State == Connecting {
 		s.status.Reason = "Connected, waiting for a picture that decoding can start at"
 	}

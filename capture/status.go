@@ -27,6 +27,7 @@ type Status struct {
 	FPS           float64 // decoded frames a second over the last seconds
 	Decoder       DecoderInfo
 	Transport     string
+	TLS           string // see StreamInfo
 	Track         TrackInfo
 	Attempts      uint64            // sessions tried since start
 	Frames        uint64            // pictures decoded since start
