@@ -25,12 +25,17 @@ func (s *Supervisor) Status() Status {
 	return st
 }
 
-// onWall gives the wall clock's time of a moment; none stays none.
+// onWall gives the time of a moment by the wall clock as it is now; none stays
+// none. What is less than a second is the clock's drift, and left out: the time
+// of a moment does not waver.
 func onWall(wall, moment, now time.Time) time.Time {
 	if moment.IsZero() {
 		return moment
 	}
-	return wall.Add(moment.Sub(now))
+	if step := wall.Add(moment.Sub(now)).Round(0).Sub(moment.Round(0)); step.Abs() >= time.Second {
+		return moment.Add(step)
+	}
+	return moment
 }
 
 // enter changes the state, and tells the log and the owner.
