@@ -105,7 +105,10 @@ func (ses *session) decode(ctx context.Context) {
 		if ses.decoder == nil {
 			panic("capture: a source gave an access unit before its stream")
 		}
-		if err := ses.decoder.Decode(item.au, ses.emit); err != nil {
+		began := time.Now()
+		err := ses.decoder.Decode(item.au, ses.emit)
+		ses.ring.decoded(time.Since(began))
+		if err != nil {
 			var unsupported *UnsupportedError
 			if errors.As(err, &unsupported) {
 				ses.cancel(unsupported)

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.StopSeconds = time.Since(before).Seconds()
-	r.After = figuresAtRest(ctx, r.Before)
+	r.After = figuresAtRest(ctx, r.Before, func() bool { return o.Box.System().Memory.PoolBytes == 0 })
 	memory := o.Box.System().Memory
 	r.SlotsLeft, r.PoolBytesLeft = memory.InUse, memory.PoolBytes
 	r.judge(o)

@@ -47,12 +47,12 @@ func figuresNow() Figures {
 
 // figuresAtRest gives the figures once what ends by itself has ended: at most
 // settle after the cameras went.
-func figuresAtRest(ctx context.Context, start Figures) Figures {
+func figuresAtRest(ctx context.Context, start Figures, free func() bool) Figures {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	for {
 		f := figuresNow()
-		if f.Goroutines <= start.Goroutines && f.Descriptors <= start.Descriptors || !sleep(ctx, 50*time.Millisecond) {
+		if f.Goroutines <= start.Goroutines && f.Descriptors <= start.Descriptors && free() || !sleep(ctx, 50*time.Millisecond) {
 			return f
 		}
 	}
