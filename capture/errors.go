@@ -82,19 +82,32 @@ func (e *UnsupportedError) Reason() string { return withHint("Unsupported "+e.Wh
 // Temporary implements Failure.
 func (e *UnsupportedError) Temporary() bool { return false }
 
-// NoVideoError says that the camera offers no video track at all.
+// NoVideoError says that the camera offers no video track at all, or not the
+// one that was asked for.
 type NoVideoError struct {
 	Tracks []string // what it offers instead, in words
+	Want   int      // the number of the video track that the user asks for; 0 = any
 }
 
 // Error implements error.
 func (e *NoVideoError) Error() string {
-	return "no video track: the camera offers " + e.offer()
+	return "no video track" + e.which() + ": the camera offers " + e.offer()
 }
 
 // Reason implements Failure.
 func (e *NoVideoError) Reason() string {
-	return "No video track: the camera offers " + e.offer() + "; check the path of the URL and the camera's stream settings"
+	text := "No video track" + e.which() + ": the camera offers " + e.offer()
+	if e.Want != 0 {
+		return text + "; set video_track to auto or to one of these"
+	}
+	return text + "; check the path of the URL and the camera's stream settings"
+}
+
+func (e *NoVideoError) which() string {
+	if e.Want == 0 {
+		return ""
+	}
+	return " number " + strconv.Itoa(e.Want)
 }
 
 // Temporary implements Failure: cameras leave the video out for a while after
@@ -263,6 +276,10 @@ type StatusError struct {
 	Text   string // the standard's words for Code; may be empty
 
 	Transport string // that SETUP asked for: "tcp", "udp", or "tcp, udp" where neither was taken; may be empty
+
+	// RetryAfter is how long the camera is known to need before it answers
+	// otherwise; 0 = not known.
+	RetryAfter time.Duration
 }
 
 // RTSP status codes that have their own words.

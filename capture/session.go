@@ -15,6 +15,7 @@ type session struct {
 	s      *Supervisor
 	ring   *ring
 	watch  watchdog
+	late   lateness // the source's goroutine
 	cancel context.CancelCauseFunc
 	opened func() // told when the camera has described its stream
 
@@ -78,6 +79,9 @@ func (ses *session) Stream(info StreamInfo) error {
 // AccessUnit implements Sink. It never waits.
 func (ses *session) AccessUnit(au *AccessUnit) {
 	ses.watch.unit(au)
+	// What was held up on its way is as old as it is late: everything behind
+	// reckons with that.
+	au.Received = au.Received.Add(-ses.late.of(au.PTS, au.Received))
 	ses.ring.push(au)
 }
 
@@ -103,7 +107,10 @@ func (ses *session) decode(ctx context.Context) {
 		if ses.decoder == nil {
 			panic("capture: a source gave an access unit before its stream")
 		}
-		if err := ses.decoder.Decode(item.au, ses.emit); err != nil {
+		began := time.Now()
+		err := ses.decoder.Decode(item.au, ses.emit)
+		ses.ring.decoded(time.Since(began))
+		if err != nil {
 			var unsupported *UnsupportedError
 			if errors.As(err, &unsupported) {
 				ses.cancel(unsupported)

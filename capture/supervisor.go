@@ -17,9 +17,9 @@ import (
 type Options struct {
 	Camera string // its id, for the log
 
-	// Hosts, shared by all cameras, spreads attempts at the same Host.
-	Hosts *Hosts // nil = no limit
-	Host  string // host:port that sessions go to; "" = none
+	Host   string  // host:port that sessions go to; "" = not known
+	Hosts  *Hosts  // spreads attempts at the same Host, shared by all cameras; nil = no limit
+	Prober *Prober // finds out that hosts answer again, shared by all cameras; nil = one of its own
 
 	// Open makes the source for one session; attempt counts from 1. It must
 	// not block: connecting is the source's Run.
@@ -37,7 +37,8 @@ type Options struct {
 	OnChange func(Status) // called at each change of state, from Run's goroutines; nil = none. It must not block.
 	Logger   *slog.Logger // one line at each change of state; nil = none
 
-	jitter func() float64 // 0..1
+	jitter func() float64   // 0..1
+	wall   func() time.Time // the wall clock; only what is shown follows it
 }
 
 // Supervisor captures one camera for ever.
@@ -49,10 +50,13 @@ type Supervisor struct {
 	drops            drops
 	rate             rate
 
-	mu       sync.Mutex
-	status   Status // state, reason and what is known of the stream
-	reported string // last failure in the log
-	repeats  int    // of that one since
+	mu      sync.Mutex
+	status  Status // state, reason and what is known of the stream
+	journal journal
+
+	// owned by Run
+	probed time.Time // when a camera that was away answered again
+	seen   uint64    // frames at that time
 }
 
 // NewSupervisor checks the options. It starts nothing.
@@ -75,6 +79,12 @@ func NewSupervisor(o Options) (*Supervisor, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Prober == nil {
+		o.Prober = NewProber()
+	}
+	if o.wall == nil {
+		o.wall = time.Now
 	}
 	if o.jitter == nil {
 		o.jitter = rand.Float64
@@ -120,10 +130,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if stable {
 			w.reset()
 		}
-		state, why, wait := w.after(err)
-		s.enter(state, why, err, time.Now().Add(wait))
-		reason = fmt.Sprintf("Connecting again (attempt %d). Before: %s", attempt+1, why)
-		sleep(ctx, wait)
+		why := s.pause(ctx, w, err)
+		reason = fmt.Sprintf("Connecting again (attempt %d). Before: %s", s.attempts.Load()+1, why)
 	}
 	return nil
 }
@@ -139,6 +147,19 @@ func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string) (s
 	defer opened(false)
 	s.say(reason)
 	return s.runSession(ctx, attempt, func() { opened(true) })
+}
+
+// pause waits after a failure and gives it in words. While a host is silent, a
+// look at it stands for an attempt.
+func (s *Supervisor) pause(ctx context.Context, w *waits, err error) (why string) {
+	for {
+		state, why, wait := w.after(err)
+		s.enter(state, why, err, time.Now().Add(wait))
+		if again := s.rest(ctx, wait, err, w); !again || ctx.Err() != nil {
+			return why
+		}
+		s.attempts.Add(1)
+	}
 }
 
 // after says what a failure means: the state, its reason, and how long to wait.
@@ -160,7 +181,9 @@ func (w *waits) after(err error) (State, string, time.Duration) {
 	case errors.As(err, &stalled) && stalled.Phase != PhaseConnect:
 		return Stalled, reason, w.network.next()
 	case errors.As(err, &status) && status.Code == statusNotEnoughBandwidth:
-		return Backoff, reason, busyRetryMin + w.network.next()
+		return Backoff, reason, max(busyRetryMin, status.RetryAfter) + w.network.next()
+	case errors.As(err, &status):
+		return Backoff, reason, max(status.RetryAfter, w.network.next())
 	default:
 		return Backoff, reason, w.network.next()
 	}

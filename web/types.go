@@ -77,11 +77,14 @@ type Camera struct {
 	DecoderNote string  `json:"decoder_note"` // why it is not the one wished for first, e.g. software in place of the GPU
 	PixelFormat string  `json:"pixel_format"`
 	Memory      string  `json:"memory"`    // pinned, heap or device
-	Transport   string  `json:"transport"` // tcp or udp; "" before it is known
-	Track       string  `json:"track"`     // which of the stream's tracks, in words
+	Transport   string  `json:"transport"`       // tcp or udp; "" before it is known
+	TLS         string  `json:"tls,omitempty"`   // verified, fingerprint or not verified; left out where the way is not encrypted
+	Track       *Track  `json:"track,omitempty"` // which of the camera's videos; left out before it is known
 
-	Attempts uint64     `json:"attempts"` // sessions tried since start
-	RetryAt  *time.Time `json:"retry_at"` // when the next attempt is due; null while one runs
+	Attempts      uint64     `json:"attempts"`                  // sessions tried since start
+	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty"` // left out while one runs
+	LastError     *LastError `json:"last_error,omitempty"`      // the last failure, also when it is over
+	Damaged       uint64     `json:"damaged,omitempty"`         // pictures since start that came damaged and were not shown
 
 	Detecting   bool              `json:"detecting"` // false where the configuration turns detection off
 	InferredFPS float64           `json:"inferred_fps"`
@@ -91,6 +94,20 @@ type Camera struct {
 	AgeMS       *Percentiles      `json:"age_ms"`   // age at publication; null while nothing was published for seconds
 	StagesMS    Stages            `json:"stages_ms"`
 	Pool        *Pool             `json:"pool"` // null before the geometry is known
+}
+
+// Track is one video of those that a camera offers.
+type Track struct {
+	Index   int    `json:"index"`             // from 1, in the order of the description
+	Of      int    `json:"of"`                // how many videos there are
+	Codec   string `json:"codec"`             // h264, h265 or mjpeg
+	Control string `json:"control,omitempty"` // the camera's own name for it
+}
+
+// LastError is what went wrong with a camera last.
+type LastError struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"` // in words
 }
 
 // Percentiles of a time over the last seconds, in milliseconds.

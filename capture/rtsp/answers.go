@@ -24,6 +24,7 @@ type exchange struct {
 
 // onRequest sees each request before it is written.
 func (s *session) onRequest(req *base.Request) {
+	s.upkeep.sent(req)
 	s.log.Debug("rtsp request", "method", string(req.Method))
 	s.number(req)
 	s.login.authorize(req)
@@ -48,6 +49,13 @@ func (s *session) onResponse(res *base.Response) {
 	method := s.exchange.method
 	s.log.Debug("rtsp response", "method", method, "status", int(res.StatusCode))
 	s.renumber(res)
+	if s.upkeep.answered(method, res) {
+		return
+	}
+	if method == string(base.Setup) {
+		s.repairTransport(res)
+		s.keepSession(res)
+	}
 	if res.StatusCode == base.StatusUnauthorized {
 		s.unauthorized(res)
 		return
@@ -61,8 +69,6 @@ func (s *session) onResponse(res *base.Response) {
 	case res.StatusCode != base.StatusOK:
 	case method == string(base.Describe):
 		s.repairDescription(res)
-	case method == string(base.Setup):
-		s.repairTransport(res)
 	case method == string(base.Play):
 		s.exchange.live = true
 	}
@@ -153,10 +159,11 @@ func (s *session) renumber(res *base.Response) {
 // repairDescription chooses the track and leaves nothing but that one.
 func (s *session) repairDescription(res *base.Response) {
 	text := readSDP(res.Body)
-	s.track, s.trackErr = text.choose()
+	s.track, s.trackErr = text.choose(s.o.VideoTrack)
 	if s.trackErr != nil {
 		return // Describe's own result is not used then
 	}
+	s.track.info.Control = s.target.scrub(s.track.info.Control)
 	contentBase := ""
 	if v := res.Header["Content-Base"]; len(v) > 0 {
 		contentBase = strings.TrimSpace(v[0])

@@ -22,23 +22,32 @@ type Choice struct {
 	Codec   capture.Codec
 	Sets    [][]byte
 	Words   string
+	Info    capture.TrackInfo
 	Rewrite []byte // for gortsplib
 	Control string // the URL of SETUP
 }
 
 // Choose reads a description that came from request.
 func Choose(body []byte, request, contentBase string) (Choice, error) {
+	return ChooseTrack(body, request, contentBase, 0)
+}
+
+// ChooseTrack is Choose for a track that the user wants.
+func ChooseTrack(body []byte, request, contentBase string, want int) (Choice, error) {
 	u, err := url.Parse(request)
 	if err != nil {
 		return Choice{}, err
 	}
 	text := readSDP(body)
-	t, err := text.choose()
+	t, err := text.choose(want)
 	if err != nil {
 		return Choice{}, err
 	}
 	b := baseURL(u, text.control, contentBase)
-	return Choice{Codec: t.codec, Sets: t.sets, Words: t.words, Rewrite: writeSDP(t, b), Control: controlURL(b, t.media.control)}, nil
+	return Choice{
+		Codec: t.codec, Sets: newSetKeeper(t.codec, t.sets).described(), Words: t.info.String(), Info: t.info,
+		Rewrite: writeSDP(t, b), Control: controlURL(b, t.control),
+	}, nil
 }
 
 // Arrival and Assembler let tests hand NAL units in as a camera would.

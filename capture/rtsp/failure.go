@@ -41,11 +41,20 @@ func (s *session) statusFailure(code int) error {
 	if code == int(base.StatusUnauthorized) && x.refusal != nil {
 		return x.refusal
 	}
-	failure := &capture.StatusError{Method: x.method, Code: code, Text: statusWords(code)}
+	failure := &capture.StatusError{Method: x.method, Code: code, Text: statusWords(code), RetryAfter: s.retryAfter(code)}
 	if x.method == string(base.Setup) && (code == int(base.StatusUnsupportedTransport) || code == int(base.StatusNotAcceptable)) {
 		failure.Transport = string(s.transport)
 	}
 	return failure
+}
+
+// retryAfter is how long a camera that has no session left needs at least: it
+// frees old ones after its session timeout. Others may have told.
+func (s *session) retryAfter(code int) time.Duration {
+	if code != int(base.StatusNotEnoughBandwidth) {
+		return s.upkeep.retry
+	}
+	return max(s.upkeep.retry, s.upkeep.timeout, s.o.Memory.sessionTimeout())
 }
 
 // statusWords gives the standard's words: the camera's own may hold anything.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
 	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
 	"edgecam/capture"
@@ -18,6 +21,9 @@ import (
 // hangUpAfter is how long a session that must end may take over TEARDOWN
 // before its connection is cut.
 const hangUpAfter = time.Second
+
+// settleWithin is how long it may wait before, for the answer to SETUP.
+const settleWithin = 500 * time.Millisecond
 
 // session is one try with one transport. Fields without a note are set before
 // the client starts, or touched on its goroutine while a request of ours waits
@@ -43,11 +49,21 @@ type session struct {
 	track    *track
 	trackErr error
 	playing  time.Time
+	upkeep   upkeep
+
+	setupCode base.StatusCode
+	setupErr  error // why the session that SETUP opened is of no use
+	reporting bool  // there is somewhere to send receiver reports to
+
+	end       context.CancelCauseFunc // ends the session with a reason
+	settingUp chan struct{}           // holds an element while SETUP is under way
+	settle    sync.Once
 
 	// reader goroutine of the client
 	depacketize depacketizer
 	assembler   assembler
 	media       *description.Media
+	reception   reception
 
 	lost    atomic.Bool // packets went missing before the one that comes
 	packets atomic.Uint64
@@ -55,17 +71,28 @@ type session struct {
 	damaged atomic.Uint64
 }
 
-func newSession(o Options, target Target, transport Transport, stranger string) *session {
+func newSession(o Options, target Target, transport Transport, fallback bool) *session {
 	return &session{
-		o: o, target: target, transport: transport,
-		log:    o.Logger.With("transport", string(transport)),
-		dialer: dialer{target: target, limit: o.ConnectTimeout, resolver: o.Resolver, tls: o.TLS},
-		login:  login{user: target.username, password: target.password, configured: target.login, stranger: stranger},
+		o: o, target: target, transport: transport, fallback: fallback,
+		log:       o.Logger.With("transport", string(transport)),
+		dialer:    dialer{target: target, limit: o.ConnectTimeout, resolver: o.Resolver, tls: o.TLS},
+		login:     login{user: target.username, password: target.password, configured: target.login},
+		settingUp: make(chan struct{}, 1),
 	}
 }
 
 // run plays until ctx ends or the session does.
 func (s *session) run(ctx context.Context, sink capture.Sink) error {
+	ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
+	err := s.play(ctx, sink)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // what followed from it is of no interest
+	}
+	return err
+}
+
+func (s *session) play(ctx context.Context, sink capture.Sink) error {
 	u, err := s.target.request()
 	if err != nil {
 		return err
@@ -92,16 +119,8 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 		return &capture.ProtocolError{Op: "DESCRIBE", Detail: "the answer describes no track"}
 	}
 	s.media = description.Medias[0]
-	if err := s.mayUse(s.media.Secure); err != nil {
+	if err := s.setUp(ctx, description); err != nil {
 		return err
-	}
-	s.client.Scheme = s.target.scheme // allows encrypted media where the camera has it
-	err = s.ask(func() error {
-		_, err := s.client.Setup(description.BaseURL, s.media, 0, 0)
-		return err
-	})
-	if err != nil {
-		return s.failure(err)
 	}
 	if err := s.prepare(sink); err != nil {
 		return err
@@ -114,22 +133,35 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 	if err != nil {
 		return s.failure(err)
 	}
-	s.log.Debug("rtsp playing", "track", s.track.words)
+	s.log.Debug("rtsp playing", "track", s.track.info.String())
 	return s.wait(ctx)
 }
 
 // wait lets the session play to its end, and remembers the transport.
 func (s *session) wait(ctx context.Context) error {
+	stop := s.startReports(ctx)
 	err := s.client.Wait()
+	stop()
 	if s.packets.Load() == 0 && time.Since(s.playing) >= udpFirstPacket {
 		s.o.Memory.failed(s.transport)
 	}
 	s.log.Debug("rtsp session ended", "packets", s.packets.Load(), "lost", s.missing.Load(),
 		"damaged", s.damaged.Load(), "too_large", s.assembler.drops)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	return s.failure(err)
+}
+
+// startReports starts to send receiver reports, and gives what ends that.
+func (s *session) startReports(ctx context.Context) (stop func()) {
+	if !s.reporting {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.reports(ctx, s.media) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // closeOn closes the session when ctx ends, or when the function that it gives
@@ -149,9 +181,18 @@ func (s *session) closeOn(ctx context.Context) func() {
 }
 
 // close tears the session down; it may be called twice, and from anywhere.
-// The client cannot end while it waits in a system call of the connection, so
-// that is cut after a moment.
+// While SETUP is under way nobody knows the session that the camera opens, so
+// its answer is waited for, for a moment. The client cannot end while it waits
+// in a system call of the connection, so that is cut after another.
 func (s *session) close() {
+	s.settle.Do(func() {
+		limit := time.NewTimer(settleWithin)
+		defer limit.Stop()
+		select {
+		case s.settingUp <- struct{}{}: // and no SETUP begins any more
+		case <-limit.C:
+		}
+	})
 	cut := time.AfterFunc(hangUpAfter, s.dialer.hangUp)
 	defer cut.Stop()
 	s.client.Close()
@@ -174,6 +215,8 @@ func (s *session) newClient() *gortsplib.Client {
 		DialContext:           s.dialer.dial,
 		OnRequest:             s.onRequest,
 		OnResponse:            s.onResponse,
+		OnServerRequest:       s.onServerRequest,
+		OnServerResponse:      s.onServerResponse,
 		OnTransportSwitch:     func(error) {}, // never: the transport is fixed
 		OnPacketsLost: func(n uint64) {
 			s.missing.Add(n)
@@ -189,15 +232,21 @@ func (s *session) prepare(sink capture.Sink) error {
 	if s.depacketize, err = newDepacketizer(s.track); err != nil {
 		return err
 	}
-	s.assembler = assembler{codec: s.track.codec, emit: sink.AccessUnit}
+	keeper := newSetKeeper(s.track.codec, s.track.sets)
+	s.assembler = assembler{codec: s.track.codec, emit: func(au *capture.AccessUnit) {
+		keeper.fill(au)
+		sink.AccessUnit(au)
+	}}
 	s.client.OnPacketRTP(s.media, s.media.Formats[0], s.onPacket)
+	s.client.OnPacketRTCP(s.media, s.onReport)
+	s.reception.local = s.client.Stats().Session.Medias[s.media].Formats[s.media.Formats[0]].LocalSSRC
 	return sink.Stream(capture.StreamInfo{
 		Codec:         s.track.codec,
-		ParameterSets: s.track.sets,
+		ParameterSets: keeper.described(),
 		ClockRate:     clockRate,
 		Transport:     string(s.transport),
 		TLS:           s.tlsWords(),
-		Track:         s.track.words,
+		Track:         s.track.info,
 	})
 }
 
@@ -218,6 +267,7 @@ func (s *session) onPacket(pkt *rtp.Packet) {
 	if s.packets.Add(1) == 1 {
 		s.o.Memory.worked(s.transport)
 	}
+	s.reception.packet(pkt, now)
 	lost := s.lost.Swap(false)
 	nalus, err := s.depacketize(pkt)
 	if err != nil && !errors.Is(err, errIncomplete) {
@@ -232,6 +282,12 @@ func (s *session) onPacket(pkt *rtp.Packet) {
 		s.assembler.whole(at, nalus[0], lost)
 	case lost:
 		s.assembler.lossNext = true
+	}
+}
+
+func (s *session) onReport(pkt rtcp.Packet) {
+	if report, ok := pkt.(*rtcp.SenderReport); ok {
+		s.reception.sender(report, time.Now())
 	}
 }
 

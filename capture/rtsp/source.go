@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
+
 	"edgecam/capture"
 )
 
@@ -31,6 +33,10 @@ type Options struct {
 
 	Transport Transport        // It defaults to Auto.
 	Memory    *TransportMemory // what worked last time; nil = nothing is remembered
+
+	// VideoTrack is which of the camera's video tracks plays, counted from 1 in
+	// the order of its description. It defaults to the first that edgecam decodes.
+	VideoTrack int
 
 	ConnectTimeout time.Duration // for the TCP connection. It defaults to 10s.
 	ReadTimeout    time.Duration // for an answer, and for silence while playing. It defaults to 10s.
@@ -107,17 +113,41 @@ func (s *Source) play(ctx context.Context, target Target, sink capture.Sink) err
 
 // try plays over one transport, over UDP from both addresses that may send.
 func (s *Source) try(ctx context.Context, target Target, transport Transport, fallback bool, sink capture.Sink) error {
-	stranger := ""
-	if target.Addr() != s.target.Addr() {
-		stranger = target.Addr()
-	}
-	one := newSession(s.o, target, transport, stranger)
-	one.fallback = fallback
-	err := one.run(ctx, sink)
+	one, err := s.session(ctx, sink, func() *session {
+		return newSession(s.o, target, transport, fallback)
+	})
 	if ctx.Err() != nil || !one.otherSource || !noPackets(err) {
 		return err
 	}
-	two := newSession(s.o, target, transport, stranger)
-	two.fallback, two.believe = fallback, true
-	return two.run(ctx, sink)
+	_, err = s.session(ctx, sink, func() *session {
+		two := newSession(s.o, target, transport, fallback)
+		two.believe = true
+		return two
+	})
+	return err
+}
+
+// session runs one session, and another one at once where the camera forgot
+// it before it played.
+func (s *Source) session(ctx context.Context, sink capture.Sink, open func() *session) (*session, error) {
+	for again := false; ; again = true {
+		one := open()
+		one.login.stranger = s.stranger(one.target)
+		err := one.run(ctx, sink)
+		s.o.Memory.keepsSessions(one.upkeep.timeout)
+		var status *capture.StatusError
+		if again || ctx.Err() != nil || !errors.As(err, &status) || status.Code != int(base.StatusSessionNotFound) {
+			return one, err
+		}
+		s.o.Logger.Debug("rtsp session forgotten by the camera", "err", err)
+	}
+}
+
+// stranger names a target that a redirect led to, and that is not the camera of
+// the URL; "" for that one.
+func (s *Source) stranger(target Target) string {
+	if target.Addr() == s.target.Addr() {
+		return ""
+	}
+	return target.Addr()
 }

@@ -36,11 +36,12 @@ func ParseTransport(text string) (Transport, error) {
 	}
 }
 
-// TransportMemory remembers which transport a camera took, from one session to
-// the next. The zero value knows nothing. It may be used concurrently.
+// TransportMemory remembers which transport a camera took, and how long it
+// keeps sessions, from one session to the next. The zero value knows nothing. It may be used concurrently.
 type TransportMemory struct {
-	mu    sync.Mutex
-	first Transport
+	mu      sync.Mutex
+	first   Transport
+	timeout time.Duration // of the camera's sessions; 0 = it never told
 }
 
 // order lists what to try. A nil memory knows nothing.
@@ -76,6 +77,26 @@ func (m *TransportMemory) set(t Transport) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.first = t
+}
+
+// sessionTimeout is how long the camera keeps sessions that it hears nothing
+// of; 0 = it never told.
+func (m *TransportMemory) sessionTimeout() time.Duration {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.timeout
+}
+
+func (m *TransportMemory) keepsSessions(timeout time.Duration) {
+	if m == nil || timeout == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.timeout = timeout
 }
 
 func (t Transport) library() *gortsplib.Transport {
@@ -164,10 +185,13 @@ func (a transportAnswer) text() string {
 // could make gortsplib refuse the packets: they are taken from the address that
 // the connection goes to, whatever port they come from.
 func (s *session) repairTransport(res *base.Response) {
+	if res.StatusCode != base.StatusOK {
+		return
+	}
 	text := strings.Join(res.Header["Transport"], ",")
 	a := readTransport(text, s.transport)
 	if a.multicast {
-		return // the library refuses it
+		return // refused as it is
 	}
 	if !a.tcp {
 		s.repairSource(&a)

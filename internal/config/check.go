@@ -133,6 +133,9 @@ func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, p
 	d.checkCameraURL(path, c, checkURL)
 	d.checkTLS(path, c)
 	d.oneOf(path+".transport", c.Transport, "auto", "tcp", "udp")
+	if n := c.Track(); c.VideoTrack != "auto" && (n < 1 || n > MaxVideoTrack) {
+		d.failAt(path+".video_track", c.VideoTrack, fmt.Errorf("want auto, or the number of a video track: 1 to %d", MaxVideoTrack))
+	}
 	if !decoderPattern.MatchString(c.Decoder) {
 		d.failAt(path+".decoder", c.Decoder, errors.New("want auto, software, nvdec or the name of an FFmpeg decoder"))
 	}

@@ -89,8 +89,9 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 	}
 	sup, err := capture.NewSupervisor(capture.Options{
 		Camera:            id,
+		Host:              hostOf(cfg),
 		Hosts:             &p.hosts,
-		Host:              c.host(),
+		Prober:            p.prober,
 		Open:              c.opener(),
 		NewDecoder:        c.newDecoder,
 		Emit:              c.emit,
@@ -153,6 +154,11 @@ func (c *camera) end() {
 // inference. It consumes f.
 func (c *camera) emit(f *framepool.Frame) {
 	received := f.Meta().Received
+	if tooOld(received, c.p.now()) {
+		c.drops.add(dropTooOld)
+		f.Release()
+		return
+	}
 	due := c.lane != nil && c.pace.due(received)
 	c.show(f, due, received)
 	if !due {
@@ -193,6 +199,12 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		return
 	}
 	m := f.Meta()
+	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > maxFrameAge/4 {
+		// Too old for having waited. An engine that takes as long by itself is all
+		// that there is: what it was given fresh is shown, with its age.
+		c.drops.add(dropTooOld)
+		return
+	}
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
 	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
 	var objects []event.Object
@@ -225,10 +237,14 @@ func (c *camera) objects(tracked []track.Object) []event.Object {
 	return out
 }
 
-// host is where the camera's sessions go; "" where its URL is wrong, which the
-// first session will tell.
-func (c *camera) host() string {
-	target, err := rtsp.ParseURL(c.cfg.URL.Reveal(), c.cfg.Username, c.cfg.Password.Reveal())
+// tooOld says whether a picture that arrived at a time is of no use any more,
+// neither to inference nor to viewers.
+func tooOld(received, now time.Time) bool { return now.Sub(received) > maxFrameAge }
+
+// hostOf is where a camera's sessions go to, "" where its URL is wrong: opening
+// it then says so.
+func hostOf(cfg config.Camera) string {
+	target, err := rtsp.ParseURL(cfg.URL.Reveal(), cfg.Username, cfg.Password.Reveal())
 	if err != nil {
 		return ""
 	}
@@ -242,6 +258,7 @@ func (c *camera) opener() func(attempt int) (capture.Source, error) {
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
 			TLS:       rtsp.TLS{CA: c.cfg.TLS.CA, Fingerprint: c.cfg.TLS.Fingerprint, SkipVerify: !c.cfg.TLS.Verify},
 			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
+			VideoTrack:     c.cfg.Track(),
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
 		})
 	}

@@ -69,6 +69,7 @@ type Pipeline struct {
 	start         time.Time // monotonic zero of the pipeline's own clocks
 	startedAt     time.Time // the same moment on the wall clock
 
+	prober *capture.Prober
 	sched  *scheduler
 	health *health
 	broker *event.Broker
@@ -101,7 +102,7 @@ func New(o Options) (*Pipeline, error) {
 		cfg: o.Config, current: o.Config, gpu: o.GPU, engineProblem: o.EngineProblem,
 		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
 		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
-		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
+		prober: capture.NewProber(), sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
 		cameras: map[string]*running{}, started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
