@@ -183,6 +183,10 @@ func TestNonceThatChangesDuringKeepalive(t *testing.T) {
 	var keepalives []string // what became of each request while playing, with its number
 	numbers := map[string]bool{}
 	playing := false
+	var pictures sync.WaitGroup
+	defer pictures.Wait()
+	ctx, cancel := contextWithPatience(t)
+	defer cancel()
 	addr := startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -205,7 +209,8 @@ func TestNonceThatChangesDuringKeepalive(t *testing.T) {
 			c.reply(req, 200, "Session: 1234;timeout=1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1", "")
 		case "PLAY":
 			playing = true
-			return false
+			c.reply(req, 200, "Session: 1234", "")
+			pictures.Go(func() { sendPictures(ctx, c.sendInterleaved) })
 		default:
 			return false
 		}
@@ -215,8 +220,6 @@ func TestNonceThatChangesDuringKeepalive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := contextWithPatience(t)
-	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- src.Run(ctx, &recorder{}) }()
 	for enough := false; !enough; {

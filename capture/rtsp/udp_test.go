@@ -60,7 +60,9 @@ func (u *udpCamera) talk(c *scriptConn) {
 		case req.method == "PLAY" && to != nil:
 			c.reply(req, 200, "Session: 1234", "")
 			if u.from != nil {
-				wg.Go(func() { sendPictures(ctx, u.from, to) })
+				wg.Go(func() {
+					sendPictures(ctx, func(p []byte) { _, _ = u.from.WriteToUDP(p, to) }) // a viewer that is gone is of no interest
+				})
 			}
 			return true
 		}
@@ -75,7 +77,7 @@ func (u *udpCamera) note(setup string) {
 }
 
 // sendPictures sends a picture in a packet every few milliseconds.
-func sendPictures(ctx context.Context, from *net.UDPConn, to *net.UDPAddr) {
+func sendPictures(ctx context.Context, send func(packet []byte)) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for seq := uint16(0); ; seq++ {
@@ -86,8 +88,14 @@ func sendPictures(ctx context.Context, from *net.UDPConn, to *net.UDPAddr) {
 		}
 		ts := uint32(seq) * 900
 		p := []byte{0x80, 0x80 | 96, byte(seq >> 8), byte(seq), byte(ts >> 24), byte(ts >> 16), byte(ts >> 8), byte(ts), 0, 0, 0, 7, 0x65, 0x80, 1, 2, 3, 4}
-		_, _ = from.WriteToUDP(p, to) // a viewer that is gone is of no interest
+		send(p)
 	}
+}
+
+// sendInterleaved sends a packet within the connection.
+func (c *scriptConn) sendInterleaved(packet []byte) {
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write(append([]byte{'$', 0, byte(len(packet) >> 8), byte(len(packet))}, packet...)) // as above
 }
 
 func udpSocket(t *testing.T, ip string) *net.UDPConn {
