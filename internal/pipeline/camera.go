@@ -87,6 +87,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 	sup, err := capture.NewSupervisor(capture.Options{
 		Camera:            id,
 		Open:              c.opener(),
+		Admit:             p.starts.admit,
 		NewDecoder:        c.newDecoder,
 		Emit:              c.emit,
 		ConnectTimeout:    cfg.ConnectTimeout,
@@ -236,7 +237,7 @@ func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	o := decode.Options{
 		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
-		Logger: c.p.logger,
+		CPU: c.p.software, Logger: c.p.logger,
 	}
 	c.p.gpu.serve(&o)
 	d, err := decode.New(o)

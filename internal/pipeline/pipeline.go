@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/internal/config"
@@ -67,6 +68,9 @@ type Pipeline struct {
 	start         time.Time // monotonic zero of the pipeline's own clocks
 	startedAt     time.Time // the same moment on the wall clock
 
+	software *decode.Queue // in front of decoders in software
+	starts   *starts
+
 	sched  *scheduler
 	health *health
 	broker *event.Broker
@@ -103,6 +107,7 @@ func New(o Options) (*Pipeline, error) {
 		cameras: map[string]*running{}, started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
+	p.software, p.starts = softwareQueue(), newStarts(o.GPU.decoderQueue())
 	p.takeEngine(o)
 	if p.model != nil {
 		p.engineLabels = p.model.Info().Labels
