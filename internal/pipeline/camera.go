@@ -198,6 +198,7 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	published := c.p.now()
 	// The counts come first: who hears of a detection finds it counted.
 	c.ages.observe(m, at, published)
+	c.observed(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
 	if watched {

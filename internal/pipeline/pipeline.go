@@ -70,6 +70,7 @@ type Pipeline struct {
 
 	software *decode.Queue // in front of decoders in software
 	starts   *starts
+	observe  func(Result) // nil = nobody
 
 	sched  *scheduler
 	health *health
