@@ -10,8 +10,7 @@ const minLead = time.Millisecond
 // the engine would idle, nor early, as frames that are still to come would miss
 // it. Batches end in the order they were begun.
 type Flight struct {
-	times  *Times
-	budget time.Duration
+	times *Times
 
 	begun []begun       // those that have not ended, the oldest first
 	lead  time.Duration // smoothed time that beginning one takes
@@ -19,17 +18,14 @@ type Flight struct {
 }
 
 type begun struct {
-	n        int
-	from     time.Time // when the engine was predicted to come to it
-	end      time.Time // predicted
-	blindEnd bool      // nothing was known to predict it by
+	n     int
+	from  time.Time
+	end   time.Time // predicted
+	blind bool      // nothing was known to predict it by
 }
 
-// NewFlight is for an engine that times describe. budget is the age that a frame
-// should not exceed.
-func NewFlight(times *Times, budget time.Duration) *Flight {
-	return &Flight{times: times, budget: budget, lead: minLead}
-}
+// NewFlight is for an engine that times describe.
+func NewFlight(times *Times) *Flight { return &Flight{times: times, lead: minLead} }
 
 // Depth is how many batches are in flight.
 func (f *Flight) Depth() int { return len(f.begun) }
@@ -44,30 +40,58 @@ func (f *Flight) Begun(n int, from, to time.Time) {
 		}
 	}
 	took := f.times.Of(n)
-	f.begun = append(f.begun, begun{n: n, from: from, end: start.Add(took), blindEnd: took == 0})
+	f.begun = append(f.begun, begun{n: n, from: from, end: start.Add(took), blind: took == 0})
 }
 
 // Finished notes that the oldest batch has ended: at the moment at, or before it if
-// nobody waited for it. It teaches Times.
-func (f *Flight) Finished(at time.Time, waited bool) {
-	b := f.begun[0]
-	f.begun = append(f.begun[:0], f.begun[1:]...)
+// nobody waited for it. It teaches Times, and gives how long the engine took.
+func (f *Flight) Finished(at time.Time, waited bool) time.Duration {
+	b := f.pop()
 	start := b.from
 	if f.ended.After(start) {
 		start = f.ended // the engine was at the one before until then
 	}
+	took := at.Sub(start)
 	if waited {
-		f.times.Observe(b.n, at.Sub(start))
+		f.times.Observe(b.n, took)
 	} else {
-		f.times.ObserveAtMost(b.n, at.Sub(start))
+		f.times.ObserveAtMost(b.n, took)
 	}
 	f.ended = at
-	// What is behind it is predicted from where it really ended.
+	f.predict(at)
+	return took
+}
+
+// Failed notes that the oldest batch gave nothing. It teaches nothing.
+func (f *Flight) Failed(at time.Time) {
+	f.pop()
+	f.ended = at
+	f.predict(at)
+}
+
+func (f *Flight) pop() begun {
+	b := f.begun[0]
+	f.begun = append(f.begun[:0], f.begun[1:]...)
+	return b
+}
+
+// predict tells anew when the batches in flight end, from when the engine came to
+// the first of them.
+func (f *Flight) predict(from time.Time) {
 	for i := range f.begun {
 		took := f.times.Of(f.begun[i].n)
-		at = at.Add(took)
-		f.begun[i].end, f.begun[i].blindEnd = at, took == 0
+		from = from.Add(took)
+		f.begun[i].end, f.begun[i].blind = from, took == 0
 	}
+}
+
+// NextAt is when the engine should have its next batch, if a frame waits then: in
+// time before it ends what it has. A time in the past means at once.
+func (f *Flight) NextAt() time.Time {
+	if len(f.begun) == 0 || f.begun[len(f.begun)-1].blind {
+		return time.Time{}
+	}
+	return f.begun[len(f.begun)-1].end.Add(-f.lead)
 }
 
 // CloseAt is when the next batch is to be begun, for frames of which the most
@@ -79,19 +103,12 @@ func (f *Flight) Finished(at time.Time, waited bool) {
 // the frame's deadline if that comes first and can still be met. One whose deadline
 // is lost gains nothing from a batch that others miss.
 func (f *Flight) CloseAt(now time.Time, n int, due time.Time) time.Time {
-	if len(f.begun) == 0 || f.begun[len(f.begun)-1].blindEnd {
-		return now
-	}
-	end := f.begun[len(f.begun)-1].end
-	at := end.Add(-f.lead)
-	if latest := f.Latest(n, due); latest.Before(at) && !latest.Before(now) {
+	at := f.NextAt()
+	if latest := f.latest(n, due); latest.Before(at) && !latest.Before(now) {
 		at = latest
 	}
 	return at
 }
 
-// Latest is when a batch of n must be begun for a frame to be done at due.
-func (f *Flight) Latest(n int, due time.Time) time.Time { return due.Add(-f.times.Of(n) - f.lead) }
-
-// Due is when a frame that was received then should be done.
-func (f *Flight) Due(received time.Time) time.Time { return received.Add(f.budget) }
+// latest is when a batch of n must be begun for a frame to be done at due.
+func (f *Flight) latest(n int, due time.Time) time.Time { return due.Add(-f.times.Of(n) - f.lead) }
