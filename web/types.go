@@ -12,6 +12,29 @@ type System struct {
 	Platform  Platform  `json:"platform"`
 	Memory    Memory    `json:"memory"`
 	Inference Inference `json:"inference"`
+	Governor  Governor  `json:"governor"`
+}
+
+// Governor is what keeps frames young when more is asked than can be done: it
+// lowers the rates at which cameras are analysed, and raises them again.
+type Governor struct {
+	Reducing   bool       `json:"reducing"`
+	Reason     string     `json:"reason"`          // why, in words; "" when it is not
+	Since      *time.Time `json:"since,omitempty"` // when it began to reduce
+	AskedFPS   float64    `json:"asked_fps"`       // pictures a second that all cameras ask for
+	AllowedFPS float64    `json:"allowed_fps"`     // that they may have
+	Cameras    int        `json:"cameras"`         // that get less than they ask for
+}
+
+// GPU is one card.
+type GPU struct {
+	Index       int     `json:"index"`
+	UUID        string  `json:"uuid"`
+	Name        string  `json:"name"`
+	Cameras     int     `json:"cameras"`
+	Utilisation float64 `json:"utilisation"` // part of the last second that its engine was at work, 0 to 1
+	State       string  `json:"state"`       // ok, lost, or unused: it could not be taken into use
+	Reason      string  `json:"reason"`      // why not ok, in words
 }
 
 // Platform is the machine.
@@ -25,6 +48,7 @@ type Platform struct {
 	Cores  int      `json:"cores"`  // that this process may run on
 	OS     string   `json:"os"`
 	Arch   string   `json:"arch"`
+	GPUs   []GPU    `json:"gpus"`  // all that serve or were meant to
 	Notes  []string `json:"notes"` // findings that an operator should read
 }
 
@@ -85,12 +109,22 @@ type Camera struct {
 
 	Detecting   bool              `json:"detecting"` // false where the configuration turns detection off
 	InferredFPS float64           `json:"inferred_fps"`
+	Analysed    *Analysed         `json:"analysed,omitempty"`
 	Frames      uint64            `json:"frames"`   // pictures decoded since start
 	Inferred    uint64            `json:"inferred"` // pictures inferred since start
 	Dropped     map[string]uint64 `json:"dropped"`  // pictures not inferred, by reason
 	AgeMS       *Percentiles      `json:"age_ms"`   // age at publication; null while nothing was published for seconds
 	StagesMS    Stages            `json:"stages_ms"`
 	Pool        *Pool             `json:"pool"` // null before the geometry is known
+}
+
+// Analysed is at which rate a camera is analysed, and why not at the one that it
+// is set to.
+type Analysed struct {
+	FPS            float64 `json:"fps"`       // pictures a second over the last seconds
+	AskedFPS       float64 `json:"asked_fps"` // detect.fps, or the stream's rate where that is 0
+	Weight         int     `json:"weight"`    // detect.priority
+	ReducedBecause string  `json:"reduced_because,omitempty"`
 }
 
 // Percentiles of a time over the last seconds, in milliseconds.

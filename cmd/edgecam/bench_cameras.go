@@ -178,7 +178,7 @@ func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cam
 		return nil, errors.New(a.infer.problem)
 	}
 	box := detect(cuda.New(cuda.Options{}))
-	if a.infer.gpu != nil {
+	if len(a.infer.gpus) > 0 {
 		if lib := b.watchCard(box, cfg); lib != nil {
 			defer lib.Close()
 		}
@@ -295,16 +295,16 @@ func (b *camerasBench) nameOf(path string) string {
 // watchCard opens the way to see how busy the card is; without it those figures
 // are left out.
 func (b *camerasBench) watchCard(box platform.Platform, cfg *config.Config) *nvml.Library {
-	gpu, err := box.Select(cfg.GPU.Device)
+	cards, err := cardsMeant(cfg.GPU.Device, box)
 	if err != nil {
 		return nil
 	}
-	b.gpu = gpu
+	b.gpu = cards[0]
 	lib, err := nvml.Open()
 	if err != nil {
 		return nil
 	}
-	if b.card, err = lib.Device(gpu.UUID); err != nil {
+	if b.card, err = lib.Device(b.gpu.UUID); err != nil {
 		lib.Close()
 		return nil
 	}
@@ -360,7 +360,7 @@ func (b *camerasBench) options(a *appliance, cfg *config.Config) cameras.Options
 
 // ceiling is what the card's decoders give flat out, 0 where they are not used.
 func (b *camerasBench) ceiling(ctx context.Context, a *appliance) float64 {
-	if b.clip == nil || b.f.decoder != "auto" && b.f.decoder != "nvdec" || a.infer.gpu == nil || a.infer.gpu.NoDecoder() != "" {
+	if b.clip == nil || b.f.decoder != "auto" && b.f.decoder != "nvdec" || len(a.infer.gpus) == 0 || a.infer.gpus[0].NoDecoder() != "" {
 		return 0
 	}
 	dev, err := a.codecs.OpenCUDA(b.gpu.Index)

@@ -96,15 +96,16 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 		return g
 	}
 	in := &inference{}
-	if g.Err = in.openGPU(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
+	if g.Err = in.openGPUs(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
 		g.Hint = hintOf(g.Err)
 		return g
 	}
-	defer in.gpu.Close()
-	info := in.gpu.Info()
+	defer in.closeGPUs()
+	gpu := in.gpus[0]
+	info := gpu.Info()
 	g.Provider, g.Precision, g.ProbeMS, g.Notes = info.Provider, info.Precision, info.ProbeMS, info.ProbeNotes
-	g.Strategy, g.StrategyWhy = in.gpu.Strategy()
-	g.NoDecoder = in.gpu.NoDecoder()
+	g.Strategy, g.StrategyWhy = gpu.Strategy()
+	g.NoDecoder = gpu.NoDecoder()
 	return g
 }
 

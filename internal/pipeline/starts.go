@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"edgecam/capture/decode"
 )
 
 // The bounds of the time between two cameras' first calls.
@@ -18,21 +16,13 @@ const (
 // once do not stream into their queues while their decoders are still set up
 // one after another.
 type starts struct {
-	apart func() time.Duration // between two of them, from what a set-up takes
+	setUp func() time.Duration // what the set-up of a decoder takes, 0 = no time
 
 	mu   sync.Mutex
 	next time.Time // the first moment that is free
 }
 
-// newStarts is for decoders that are set up at this queue; nil = in no time.
-func newStarts(q *decode.Queue) *starts {
-	return &starts{apart: func() time.Duration {
-		if q == nil {
-			return startsApart
-		}
-		return min(max(q.SetUpTime(), startsApart), startsFarthest)
-	}}
-}
+func newStarts(setUp func() time.Duration) *starts { return &starts{setUp: setUp} }
 
 // admit waits for the caller's moment; the error is ctx's.
 func (s *starts) admit(ctx context.Context) error {
@@ -58,6 +48,19 @@ func (s *starts) book(now time.Time) time.Duration {
 	if at.Before(now) {
 		at = now
 	}
-	s.next = at.Add(s.apart())
+	s.next = at.Add(min(max(s.setUp(), startsApart), startsFarthest))
 	return at.Sub(now)
+}
+
+// setUpTime is what the set-up of a decoder takes of the time of all cards, which
+// work side by side.
+func (p *Pipeline) setUpTime() time.Duration {
+	var longest time.Duration
+	stations := p.stations()
+	for _, s := range stations {
+		if q := s.gpu.decoderQueue(); q != nil {
+			longest = max(longest, q.SetUpTime())
+		}
+	}
+	return longest / time.Duration(max(len(stations), 1))
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"edgecam/capture/decode"
 )
 
 func TestStartsAreSpread(t *testing.T) {
@@ -22,14 +20,7 @@ func TestStartsAreSpread(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var q *decode.Queue
-				if c.setUp > 0 {
-					q = decode.NewQueue(1)
-					q.Enter(decode.Turn{SetUp: true}, nil)
-					time.Sleep(c.setUp) // bubble time
-					q.Leave(decode.Turn{SetUp: true})
-				}
-				s := newStarts(q)
+				s := newStarts(func() time.Duration { return c.setUp })
 				began := time.Now()
 				var wg sync.WaitGroup
 				for range 300 {
@@ -54,7 +45,7 @@ func TestStartsAreSpread(t *testing.T) {
 
 func TestStartsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStarts(nil)
+		s := newStarts(func() time.Duration { return 0 })
 		s.next = time.Now().Add(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
