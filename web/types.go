@@ -13,6 +13,36 @@ type System struct {
 	Memory    Memory    `json:"memory"`
 	Inference Inference `json:"inference"`
 	Governor  Governor  `json:"governor"`
+	Capacity  Capacity  `json:"capacity"`
+}
+
+// Capacity is what the box uses and how many more cameras it takes, measured
+// while it runs.
+type Capacity struct {
+	CamerasMore *int        `json:"cameras_more"` // of the kind below; null while no camera is live
+	LimitedBy   string      `json:"limited_by"`   // the share that is used up first; "" while not known
+	Kind        *CameraKind `json:"kind"`         // the mean of the live cameras; null without one
+	Shares      Shares      `json:"shares"`
+	Short       []string    `json:"short"` // shares that have been over 85 % for a minute
+}
+
+// CameraKind is a kind of camera.
+type CameraKind struct {
+	Width     int     `json:"width"`
+	Height    int     `json:"height"`
+	FPS       float64 `json:"fps"`
+	DetectFPS float64 `json:"detect_fps"` // that are analysed
+	Codec     string  `json:"codec"`
+}
+
+// Shares are the parts of the box's resources that are in use, 0 to 1; null
+// where it has none or does not tell.
+type Shares struct {
+	NVDEC  *float64 `json:"nvdec"`  // the cards' decoders
+	GPU    *float64 `json:"gpu"`    // the cards' engines
+	CPU    *float64 `json:"cpu"`    // by everything on the machine
+	Memory *float64 `json:"memory"` // for frames, of the machine or of the cards
+	Link   *float64 `json:"link"`   // to the cards
 }
 
 // Governor is what keeps frames young when more is asked than can be done: it

@@ -177,13 +177,13 @@ func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cam
 	if a.infer.problem != "" {
 		return nil, errors.New(a.infer.problem)
 	}
-	box := detect(cuda.New(cuda.Options{}))
 	if len(a.infer.gpus) > 0 {
-		if lib := b.watchCard(box, cfg); lib != nil {
-			defer lib.Close()
+		b.gpu = a.infer.gpus[0].Card()
+		if a.meters != nil {
+			b.card, _ = a.meters.Device(b.gpu.UUID) // it was found before
 		}
 	}
-	return b.measure(ctx, a, cfg, machineOf(box))
+	return b.measure(ctx, a, cfg, machineOf(detect(cuda.New(cuda.Options{}))))
 }
 
 // config is what the appliance runs with: no camera at first.
@@ -290,25 +290,6 @@ func (b *camerasBench) nameOf(path string) string {
 		return filepath.Base(path)
 	}
 	return fmt.Sprintf("%dx%d", b.f.width, b.f.height)
-}
-
-// watchCard opens the way to see how busy the card is; without it those figures
-// are left out.
-func (b *camerasBench) watchCard(box platform.Platform, cfg *config.Config) *nvml.Library {
-	cards, err := cardsMeant(cfg.GPU.Device, box)
-	if err != nil {
-		return nil
-	}
-	b.gpu = cards[0]
-	lib, err := nvml.Open()
-	if err != nil {
-		return nil
-	}
-	if b.card, err = lib.Device(b.gpu.UUID); err != nil {
-		lib.Close()
-		return nil
-	}
-	return lib
 }
 
 // errBenchDone ends the appliance when the bench is over.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"edgecam/capture/decode"
+	"edgecam/platform"
 	"edgecam/platform/cuda"
 )
 
@@ -28,6 +29,9 @@ func (g *GPU) openQueue(ctx context.Context) {
 	}
 	g.queue = decode.NewQueue(2*engines + 2)
 }
+
+// Card is the card that was opened.
+func (g *GPU) Card() platform.GPU { return g.card }
 
 // decoderQueue is the queue in front of the card's decoders, nil without.
 func (g *GPU) decoderQueue() *decode.Queue {

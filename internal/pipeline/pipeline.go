@@ -45,6 +45,7 @@ type Options struct {
 	// score was exactly 0: a network at work gives none. nil = not known. A GPU
 	// counts by itself.
 	ZeroStreak func() uint64
+	Cards      []CardMeter // of the GPUs in use, as far as they tell
 	Budget     *framepool.Budget
 	Codecs     *avcodec.Library
 	System     web.System // what does not change while the pipeline runs
@@ -71,6 +72,7 @@ type Pipeline struct {
 	software *decode.Queue // in front of decoders in software
 	starts   *starts
 	observe  func(Result) // nil = nobody
+	meters   meters
 
 	broker *event.Broker
 	bays   []*bay // one a device; none without inference
@@ -111,6 +113,7 @@ func New(o Options) (*Pipeline, error) {
 	}
 	p.startedAt = p.start.UTC()
 	p.makeBays(o)
+	p.meters = newMeters(o.Cards)
 	p.software, p.starts = softwareQueue(), newStarts(p.setUpTime)
 	bad := map[string]string{}
 	maps.Copy(bad, o.Bad)
@@ -144,6 +147,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.startStationLocked(b.st)
 		p.running.Go(func() error { p.watch(ctx, b); return nil })
 	}
+	p.running.Go(func() error { p.meter(ctx); return nil })
 	for _, r := range p.cameras {
 		p.startLocked(r)
 	}
