@@ -69,7 +69,8 @@ func (ses *session) Stream(info StreamInfo) error {
 		decoder.Close()
 		return context.Canceled
 	}
-	ses.watch.described(time.Now())
+	patient, _ := decoder.(Patient)
+	ses.watch.described(time.Now(), patient)
 	ses.s.described(info)
 	return nil
 }

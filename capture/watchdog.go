@@ -35,6 +35,7 @@ type watchdog struct {
 	lastKey   time.Time
 	interval  time.Duration // between access units, smoothed
 	keyPeriod time.Duration // between random access points, the longest of late
+	patient   Patient       // the decoder, where it may wait for its turn
 }
 
 func (w *watchdog) start(now time.Time) {
@@ -44,9 +45,10 @@ func (w *watchdog) start(now time.Time) {
 }
 
 // described notes that the camera said what comes.
-func (w *watchdog) described(now time.Time) {
+func (w *watchdog) described(now time.Time, patient Patient) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.patient = patient
 	if w.phase == PhaseConnect {
 		w.phase, w.since, w.units = PhaseFirstFrame, now, 0
 	}
@@ -89,6 +91,10 @@ func (w *watchdog) limitLocked() time.Duration {
 	switch {
 	case w.phase == PhaseConnect:
 		return w.connect
+	case w.phase == PhaseFirstFrame && w.patient != nil:
+		// When hundreds of cameras come up at once, their decoders are set up one
+		// after another.
+		return w.first + w.patient.Queued()
 	case w.phase == PhaseFirstFrame:
 		return w.first
 	case w.stall > 0:
