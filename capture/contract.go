@@ -102,3 +102,10 @@ type Decoder interface {
 	Info() DecoderInfo
 	Close()
 }
+
+// Patient is a Decoder that may wait for its turn at something that it shares
+// with other cameras. Queued is how long it has waited so far, the wait that
+// goes on included: that time is not held against the camera.
+type Patient interface {
+	Queued() time.Duration
+}

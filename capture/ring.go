@@ -100,7 +100,8 @@ func (r *ring) behindLocked(au *AccessUnit) bool {
 func (r *ring) decoded(took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pace += (took - r.pace) / 4
+	// One picture that took very long says little of the next ones.
+	r.pace += (min(took, 4*r.pace+5*time.Millisecond) - r.pace) / 4
 }
 
 // resumeLocked says whether decoding can go on with au.

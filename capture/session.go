@@ -71,7 +71,8 @@ func (ses *session) Stream(info StreamInfo) error {
 		return context.Canceled
 	}
 	ses.opened()
-	ses.watch.described(time.Now(), info.Transport)
+	patient, _ := decoder.(Patient)
+	ses.watch.described(time.Now(), info.Transport, patient)
 	ses.s.described(info)
 	return nil
 }

@@ -24,6 +24,9 @@ type Options struct {
 	// Open makes the source for one session; attempt counts from 1. It must
 	// not block: connecting is the source's Run.
 	Open func(attempt int) (Source, error)
+	// Admit waits until the camera may be called, so that hundreds do not start at
+	// once; no limit counts meanwhile. nil = at once. An error is ctx's.
+	Admit func(ctx context.Context) error
 	// NewDecoder makes the decoder for a stream; an *UnsupportedError ends
 	// the session. The supervisor closes the decoder.
 	NewDecoder func(StreamInfo) (Decoder, error)
@@ -120,6 +123,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	w := s.newWaits()
 	reason := "Connecting"
 	for attempt := 1; ctx.Err() == nil; attempt++ {
+		if s.o.Admit != nil && s.o.Admit(ctx) != nil {
+			return nil
+		}
 		s.attempts.Add(1)
 		s.enter(Connecting, reason, nil, time.Time{})
 		stable, err := s.attempt(ctx, attempt, reason)

@@ -36,6 +36,7 @@ type watchdog struct {
 	lastKey   time.Time
 	interval  time.Duration // between access units, smoothed
 	keyPeriod time.Duration // between random access points, the longest of late
+	patient   Patient       // the decoder, where it may wait for its turn
 }
 
 func (w *watchdog) start(now time.Time) {
@@ -45,10 +46,10 @@ func (w *watchdog) start(now time.Time) {
 }
 
 // described notes that the camera said what comes.
-func (w *watchdog) described(now time.Time, transport string) {
+func (w *watchdog) described(now time.Time, transport string, patient Patient) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.transport = transport
+	w.transport, w.patient = transport, patient
 	if w.phase == PhaseConnect {
 		w.phase, w.since, w.units = PhaseFirstFrame, now, 0
 	}
@@ -91,6 +92,10 @@ func (w *watchdog) limitLocked() time.Duration {
 	switch {
 	case w.phase == PhaseConnect:
 		return w.connect
+	case w.phase == PhaseFirstFrame && w.patient != nil:
+		// When hundreds of cameras come up at once, their decoders are set up one
+		// after another.
+		return w.first + w.patient.Queued()
 	case w.phase == PhaseFirstFrame:
 		return w.first
 	case w.stall > 0:

@@ -20,7 +20,7 @@ func newSim() *cobra.Command {
 		Long:  simHelp(),
 		Example: `  edgecam sim --cameras 4 --fault cam2:loss=2% --fault 'cam[34]:half-open@30s-60s'
   edgecam sim --cameras 16 --fault flap=20s --seed 7`,
-		Args:  exactArgs(0, "no arguments"),
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cameras < 1 {
 				return &usageError{fmt.Errorf("--cameras %d: at least one is needed", cameras)}

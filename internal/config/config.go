@@ -38,7 +38,7 @@ type Auth struct {
 // GPU says whether and how a GPU is used.
 type GPU struct {
 	Mode   string `yaml:"mode"`   // auto|require|off
-	Device string `yaml:"device"` // ordinal from 0, or UUID (GPU-…, MIG-…)
+	Device string `yaml:"device"` // auto or all (every one), ordinal from 0, or UUID (GPU-…, MIG-…)
 	Memory string `yaml:"memory"` // auto|mapped|staged|device|heap
 }
 
@@ -107,7 +107,8 @@ func (c *Camera) Track() int {
 
 // Detect says what is looked for in a camera's pictures.
 type Detect struct {
-	Enabled bool               `yaml:"enabled"`
-	FPS     float64            `yaml:"fps"`     // 0 = every frame
-	Objects map[string]float64 `yaml:"objects"` // label → score threshold; empty = every label at score_threshold
+	Enabled  bool               `yaml:"enabled"`
+	FPS      float64            `yaml:"fps"`      // 0 = every frame
+	Priority int                `yaml:"priority"` // weight under overload, 1 to 10
+	Objects  map[string]float64 `yaml:"objects"`  // label → score threshold; empty = every label at score_threshold
 }

@@ -107,7 +107,7 @@ func (f *feed) endLocked(when bool) func() {
 
 func (f *feed) run(ctx context.Context, box *pictureBox, stopped chan struct{}) {
 	defer close(stopped)
-	d := drawer{ctx: ctx, codecs: f.p.codecs, gpu: f.p.gpu}
+	d := drawer{ctx: ctx, codecs: f.p.codecs}
 	defer d.close()
 	for {
 		select {

@@ -19,7 +19,7 @@ func (c *camera) status() web.Camera {
 		Decoder: s.Decoder.Name, DecoderNote: s.Decoder.Note, PixelFormat: s.Decoder.PixelFormat, Memory: s.Decoder.Memory,
 		Transport: s.Transport, TLS: s.TLS, Track: trackOf(s.Track), Attempts: s.Attempts, Damaged: s.Damaged,
 		Detecting: c.lane != nil, InferredFPS: c.inferred.perSecond(c.p.now()),
-		Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
+		Analysed: c.analysed(), Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
 		AgeMS: percentiles(c.ages.published),
 		StagesMS: web.Stages{
 			Decoded: percentiles(c.ages.decoded), Batched: percentiles(c.ages.batched),
