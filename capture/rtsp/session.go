@@ -3,12 +3,14 @@ package rtsp
 import (
 	"context"
 	"log/slog"
-	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
 	"edgecam/capture"
@@ -17,6 +19,9 @@ import (
 // hangUpAfter is how long a session that must end may take over TEARDOWN
 // before its connection is cut.
 const hangUpAfter = time.Second
+
+// settleWithin is how long it may wait before, for the answer to SETUP.
+const settleWithin = 500 * time.Millisecond
 
 // session is one try with one transport. Fields without a note are set before
 // the client starts, or touched on its goroutine while a request of ours waits
@@ -30,48 +35,74 @@ type session struct {
 	client    *gortsplib.Client
 	dialer    dialer
 
-	method     string   // of the request under way
-	asked      *url.URL // of the request under way, without login
-	addr       string   // host:port that asked goes to
-	redirects  int
-	foreign    bool // redirected to another host
-	challenged bool // a 401 came on this connection
-	staleNonce bool
-	track      *track
-	trackErr   error
-	playing    time.Time
+	login    login
+	exchange exchange
 
-	media  *description.Media
-	rx     receiver
-	giveUp context.CancelCauseFunc // ends the session for what the stream turned out to be
+	moved        string // where the camera redirects; "" = it does not
+	optionsMoved string // the same of OPTIONS, which DESCRIBE may know better
+
+	believe     bool // take UDP from where the camera says that it sends, and not from who answers
+	otherSource bool // the two differ
+
+	track    *track
+	trackErr error
+	playing  time.Time
+	upkeep   upkeep
+
+	setupCode base.StatusCode
+	setupErr  error // why the session that SETUP opened is of no use
+	reporting bool  // there is somewhere to send receiver reports to
+
+	end       context.CancelCauseFunc // ends the session with a reason
+	settingUp chan struct{}           // holds an element while SETUP is under way
+	settle    sync.Once
+
+	media     *description.Media
+	rx        receiver
+	reception reception
 
 	packets atomic.Uint64
 }
 
-func newSession(o Options, target Target, transport Transport) *session {
+func newSession(o Options, target Target, transport Transport, fallback bool) *session {
 	return &session{
-		o: o, target: target, transport: transport, addr: target.Addr(),
-		log: o.Logger.With("transport", string(transport)), dialer: dialer{limit: o.ConnectTimeout},
+		o: o, target: target, transport: transport, fallback: fallback,
+		log:       o.Logger.With("transport", string(transport)),
+		dialer:    dialer{target: target, limit: o.ConnectTimeout, resolver: o.Resolver, tls: o.TLS},
+		login:     login{user: target.username, password: target.password, configured: target.login},
+		settingUp: make(chan struct{}, 1),
 	}
 }
 
 // run plays until ctx ends or the session does.
 func (s *session) run(ctx context.Context, sink capture.Sink) error {
+	ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
+	err := s.play(ctx, sink)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // what followed from it is of no interest
+	}
+	return err
+}
+
+func (s *session) play(ctx context.Context, sink capture.Sink) error {
 	u, err := s.target.request()
 	if err != nil {
 		return err
 	}
 	s.client = s.newClient()
-	s.client.Scheme, s.client.Host = u.Scheme, u.Host
+	s.client.Scheme, s.client.Host = "rtsp", u.Host // the dialer encrypts
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
 	defer s.rx.stop()
-	ctx, s.giveUp = context.WithCancelCause(ctx)
-	defer s.giveUp(nil)
 	defer s.closeOn(ctx)()
 
-	description, _, err := s.client.Describe(u)
+	var description *description.Session
+	err = s.ask(func() (err error) {
+		description, _, err = s.client.Describe(u)
+		return err
+	})
 	if s.trackErr != nil {
 		return s.trackErr
 	}
@@ -83,31 +114,48 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 	}
 	s.media = description.Medias[0]
 	s.media.Formats[0] = &tap{Format: s.media.Formats[0], packet: s.onPacket}
-	if _, err := s.client.Setup(description.BaseURL, s.media, 0, 0); err != nil {
-		return s.failure(err)
+	if err := s.setUp(ctx, description); err != nil {
+		return err
 	}
 	if err := s.prepare(sink); err != nil {
 		return err
 	}
 	s.playing = time.Now()
-	if _, err := s.client.Play(nil); err != nil {
+	err = s.ask(func() error {
+		_, err := s.client.Play(nil)
+		return err
+	})
+	if err != nil {
 		return s.failure(err)
 	}
-	s.log.Debug("rtsp playing", "track", s.track.words)
+	s.log.Debug("rtsp playing", "track", s.track.info.String())
 	return s.wait(ctx)
 }
 
 // wait lets the session play to its end, and remembers the transport.
 func (s *session) wait(ctx context.Context) error {
+	stop := s.startReports(ctx)
 	err := s.client.Wait()
+	stop()
 	if s.packets.Load() == 0 && time.Since(s.playing) >= udpFirstPacket {
 		s.o.Memory.failed(s.transport)
 	}
 	s.rx.summary(s.log.With("packets", s.packets.Load()))
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	return s.failure(err)
+}
+
+// startReports starts to send receiver reports, and gives what ends that.
+func (s *session) startReports(ctx context.Context) (stop func()) {
+	if !s.reporting {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.reports(ctx, s.media) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // closeOn closes the session when ctx ends, or when the function that it gives
@@ -127,9 +175,18 @@ func (s *session) closeOn(ctx context.Context) func() {
 }
 
 // close tears the session down; it may be called twice, and from anywhere.
-// The client cannot end while it waits in a system call of the connection, so
-// that is cut after a moment.
+// While SETUP is under way nobody knows the session that the camera opens, so
+// its answer is waited for, for a moment. The client cannot end while it waits
+// in a system call of the connection, so that is cut after another.
 func (s *session) close() {
+	s.settle.Do(func() {
+		limit := time.NewTimer(settleWithin)
+		defer limit.Stop()
+		select {
+		case s.settingUp <- struct{}{}: // and no SETUP begins any more
+		case <-limit.C:
+		}
+	})
 	cut := time.AfterFunc(hangUpAfter, s.dialer.hangUp)
 	defer cut.Stop()
 	s.client.Close()
@@ -147,11 +204,14 @@ func (s *session) newClient() *gortsplib.Client {
 		WriteTimeout:          s.o.ReadTimeout,
 		Transport:             s.transport.library(),
 		InitialUDPReadTimeout: firstPacket,
+		AnyPortEnable:         true,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
 		ListenPacket:          listenUDP,
 		OnRequest:             s.onRequest,
 		OnResponse:            s.onResponse,
+		OnServerRequest:       s.onServerRequest,
+		OnServerResponse:      s.onServerResponse,
 		OnTransportSwitch:     func(error) {},  // never: the transport is fixed
 		OnPacketsLost:         func(uint64) {}, // the receiver counts for itself
 		OnDecodeError:         func(error) {},  // what is missing then shows in the sequence numbers
@@ -160,14 +220,20 @@ func (s *session) newClient() *gortsplib.Client {
 
 // prepare tells the sink what comes, before the first packet can.
 func (s *session) prepare(sink capture.Sink) error {
-	s.rx.start(s.track, s.transport, sink.AccessUnit, s.giveUp)
-	s.client.OnPacketRTCP(s.media, s.rx.report)
+	keeper := newSetKeeper(s.track.codec, s.track.sets)
+	s.rx.start(s.track, s.transport, func(au *capture.AccessUnit) {
+		keeper.fill(au)
+		sink.AccessUnit(au)
+	}, s.end)
+	s.client.OnPacketRTCP(s.media, s.onReport)
+	s.reception.local = s.client.Stats().Session.Medias[s.media].Formats[s.media.Formats[0]].LocalSSRC
 	return sink.Stream(capture.StreamInfo{
 		Codec:         s.track.codec,
-		ParameterSets: s.track.sets,
+		ParameterSets: keeper.described(),
 		ClockRate:     clockRate,
 		Transport:     string(s.transport),
-		Track:         s.track.words,
+		TLS:           s.tlsWords(),
+		Track:         s.track.info,
 	})
 }
 
@@ -176,17 +242,20 @@ func (s *session) onPacket(pkt *rtp.Packet) {
 	if s.packets.Add(1) == 1 {
 		s.o.Memory.worked(s.transport)
 	}
+	s.reception.packet(pkt, time.Now())
 	s.rx.packet(pkt)
 }
 
-func canonicalAddr(u *url.URL) string {
-	port := 0
-	t := Target{scheme: u.Scheme, host: u.Hostname()}
-	for _, r := range u.Port() {
-		port = port*10 + int(r-'0')
+func (s *session) onReport(pkt rtcp.Packet) {
+	if report, ok := pkt.(*rtcp.SenderReport); ok {
+		s.reception.sender(report, time.Now())
 	}
-	if t.port = port; port == 0 {
-		t.port = defaultPort(u.Scheme)
+	s.rx.report(pkt)
+}
+
+func (s *session) tlsWords() string {
+	if !s.target.encrypted() {
+		return ""
 	}
-	return t.Addr()
+	return s.o.TLS.words()
 }
