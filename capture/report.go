@@ -88,6 +88,13 @@ func (s *Supervisor) write(e entry, args ...any) {
 	}
 }
 
+// say changes the reason within a state.
+func (s *Supervisor) say(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Reason = reason
+}
+
 // described notes what the source said of the stream.
 func (s *Supervisor) described(info StreamInfo) {
 	s.mu.Lock()

@@ -17,6 +17,7 @@ type session struct {
 	watch  watchdog
 	late   lateness // the source's goroutine
 	cancel context.CancelCauseFunc
+	opened func() // told when the camera has described its stream
 
 	// decoding goroutine
 	decoder   Decoder
@@ -29,14 +30,14 @@ type session struct {
 
 // runSession gives why the session ended; stable says that pictures came for
 // long enough to start anew with the waits.
-func (s *Supervisor) runSession(ctx context.Context, attempt int) (stable bool, err error) {
+func (s *Supervisor) runSession(ctx context.Context, attempt int, opened func()) (stable bool, err error) {
 	source, err := s.o.Open(attempt)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, watch: watchdog{
+	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, opened: opened, watch: watchdog{
 		connect: s.o.ConnectTimeout, first: s.o.FirstFrameTimeout, stall: s.o.StallTimeout,
 	}}
 	ses.watch.start(time.Now())
@@ -69,8 +70,9 @@ func (ses *session) Stream(info StreamInfo) error {
 		decoder.Close()
 		return context.Canceled
 	}
+	ses.opened()
 	patient, _ := decoder.(Patient)
-	ses.watch.described(time.Now(), patient)
+	ses.watch.described(time.Now(), info.Transport, patient)
 	ses.s.described(info)
 	return nil
 }

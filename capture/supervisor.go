@@ -18,6 +18,7 @@ type Options struct {
 	Camera string // its id, for the log
 
 	Host   string  // host:port that sessions go to; "" = not known
+	Hosts  *Hosts  // spreads attempts at the same Host, shared by all cameras; nil = no limit
 	Prober *Prober // finds out that hosts answer again, shared by all cameras; nil = one of its own
 
 	// Open makes the source for one session; attempt counts from 1. It must
@@ -127,7 +128,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		s.attempts.Add(1)
 		s.enter(Connecting, reason, nil, time.Time{})
-		stable, err := s.runSession(ctx, attempt)
+		stable, err := s.attempt(ctx, attempt, reason)
 		s.rate.reset()
 		if ctx.Err() != nil {
 			return nil
@@ -139,6 +140,19 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		reason = fmt.Sprintf("Connecting again (attempt %d). Before: %s", s.attempts.Load()+1, why)
 	}
 	return nil
+}
+
+// attempt is runSession when it is this camera's turn at its host.
+func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string) (stable bool, err error) {
+	opened, err := s.o.Hosts.enter(ctx, s.o.Host, func() {
+		s.say("Waiting its turn: other cameras at " + s.o.Host + " are connecting")
+	})
+	if err != nil {
+		return false, err
+	}
+	defer opened(false)
+	s.say(reason)
+	return s.runSession(ctx, attempt, func() { opened(true) })
 }
 
 // pause waits after a failure and gives it in words. While a host is silent, a

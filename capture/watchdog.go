@@ -29,6 +29,7 @@ type watchdog struct {
 
 	mu        sync.Mutex
 	phase     Phase
+	transport string
 	since     time.Time // start of the phase, or the last picture
 	units     uint64    // access units since then
 	lastUnit  time.Time
@@ -45,10 +46,10 @@ func (w *watchdog) start(now time.Time) {
 }
 
 // described notes that the camera said what comes.
-func (w *watchdog) described(now time.Time, patient Patient) {
+func (w *watchdog) described(now time.Time, transport string, patient Patient) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.patient = patient
+	w.transport, w.patient = transport, patient
 	if w.phase == PhaseConnect {
 		w.phase, w.since, w.units = PhaseFirstFrame, now, 0
 	}
@@ -116,7 +117,7 @@ func (w *watchdog) check(now time.Time) (left time.Duration, err *StalledError) 
 	if left = limit - now.Sub(w.since); left > 0 {
 		return left, nil
 	}
-	return 0, &StalledError{Phase: w.phase, Limit: limit, Units: w.units}
+	return 0, &StalledError{Phase: w.phase, Limit: limit, Units: w.units, Transport: w.transport}
 }
 
 // run calls expired once, when a limit has passed.

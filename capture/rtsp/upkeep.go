@@ -98,6 +98,9 @@ func (u *upkeep) readSession(res *base.Response, value string) {
 		return
 	}
 	seconds := defaultSessionTimeout
+	if u.timeout > 0 { // what was told once holds for later answers
+		seconds = int(u.timeout / time.Second)
+	}
 	for param := range strings.SplitSeq(params, ";") {
 		name, text, _ := strings.Cut(param, "=")
 		if n := leadingNumber(strings.TrimSpace(text)); n > 0 && strings.EqualFold(strings.TrimSpace(name), "timeout") {

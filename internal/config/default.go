@@ -36,6 +36,7 @@ func Default() *Config {
 func DefaultCamera() Camera {
 	return Camera{
 		Enabled:    true,
+		TLS:        TLS{Verify: true},
 		Transport:  "auto",
 		VideoTrack: "auto",
 		Decoder:    "auto",

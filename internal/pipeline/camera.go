@@ -90,9 +90,13 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		c.disabled = "disabled in the configuration"
 		return c, nil
 	}
+	if !cfg.TLS.Verify {
+		c.logger.Warn("the camera's certificate is not checked: whoever answers at its address gets the login", "key", "tls.verify")
+	}
 	sup, err := capture.NewSupervisor(capture.Options{
 		Camera:            id,
 		Host:              hostOf(cfg),
+		Hosts:             &p.hosts,
 		Prober:            p.prober,
 		Open:              c.opener(),
 		Admit:             p.starts.admit,
@@ -292,6 +296,7 @@ func (c *camera) opener() func(attempt int) (capture.Source, error) {
 	return func(int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
+			TLS:       rtsp.TLS{CA: c.cfg.TLS.CA, Fingerprint: c.cfg.TLS.Fingerprint, SkipVerify: !c.cfg.TLS.Verify},
 			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
 			VideoTrack:     c.cfg.Track(),
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,

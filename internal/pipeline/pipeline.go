@@ -63,6 +63,7 @@ type Pipeline struct {
 	unused        []UnusedGPU
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
+	hosts         capture.Hosts // of all cameras, through every reload
 	system        web.System
 	version       string
 	logger        *slog.Logger
