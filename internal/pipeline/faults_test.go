@@ -28,7 +28,7 @@ func faultCases(t *testing.T) map[string]string {
 	return map[string]string{
 		// sessions
 		"refuse":                 "backoff: closed the session", // one of several at a port
-		"silent":                 "backoff: does not answer",
+		"silent":                 "backoff: did not describe its stream",
 		"half-open=15":           "stalled: No video",
 		"close=15":               "backoff: closed the session",
 		"reset-every=2s":         "backoff: closed the session",
