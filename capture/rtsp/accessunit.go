@@ -14,11 +14,13 @@ const (
 	// they are believed.
 	confirmMarkers = 3
 
-	// A picture after which nothing comes for a while is complete: the next one
-	// may be a second away. A camera that goes on with it after all is given
-	// twice the time from then on.
-	quietMin = 200 * time.Millisecond
-	quietMax = 2 * time.Second
+	// Where markers are not to be believed, a picture that has as many slices as
+	// all those before, and after which nothing comes for a while, is complete: the
+	// next one may be a second away. A camera that goes on with it after all is
+	// given twice the time from then on.
+	steadyAfter = 8 // pictures
+	quietMin    = 200 * time.Millisecond
+	quietMax    = 2 * time.Second
 )
 
 // arrival is what is known of one RTP packet besides its payload.
@@ -45,6 +47,10 @@ type assembler struct {
 	cur         *capture.AccessUnit // being filled; nil = none
 	bytes       int
 	picture     bool     // cur holds a slice
+	slices      int      // in cur
+	usual       int      // slices of the picture before
+	steady      int      // pictures in a row that had as many
+	unfinished  bool     // a slice has begun and not ended
 	torn        bool     // a part of cur is missing
 	marked      bool     // the last packet of cur had the marker
 	ahead       [][]byte // what came behind cur's picture and seems to belong to the next one
@@ -86,12 +92,14 @@ func (a *assembler) packet(at arrival, y yield, lost bool) {
 	for _, nalu := range y.nalus {
 		a.add(at, nalu)
 	}
+	a.unfinished = y.open
 	if a.cur == nil || a.cur.RTPTime != at.rtpTime {
 		return
 	}
 	a.cur.Received, a.cur.CapturedAt = at.received, at.capturedAt
 	a.marked = at.marker
 	if at.marker && a.picture && a.truth >= confirmMarkers && !a.liar {
+		a.learn()
 		a.flush()
 	}
 }
@@ -112,16 +120,29 @@ func (a *assembler) restart() {
 		a.flush()
 	}
 	a.cur, a.oversized, a.emitted, a.lossNext, a.tornNext = nil, false, false, true, false
-	a.ahead = a.ahead[:0]
+	a.ahead, a.aheadRandom = a.ahead[:0], false
 	a.clock.jumped = true
 }
 
 // due is when expire has something to do; zero = never.
 func (a *assembler) due() time.Time {
-	if a.cur == nil || !a.picture {
+	if a.cur == nil || !a.seemsWhole() {
 		return time.Time{}
 	}
 	return a.cur.Received.Add(max(a.quiet, quietMin))
+}
+
+// seemsWhole says whether cur may be a whole picture. Where markers are believed
+// they tell: if one is missing the next picture ends this one.
+func (a *assembler) seemsWhole() bool {
+	switch {
+	case !a.picture || a.unfinished:
+		return false
+	case a.liar || !a.marked && a.truth < confirmMarkers:
+		return a.slices == a.usual && a.steady >= steadyAfter
+	default:
+		return a.marked
+	}
 }
 
 // expire ends a picture after which nothing came.
@@ -173,7 +194,7 @@ func (a *assembler) drop(rtpTime uint32) {
 	if a.oversized && a.overTime == rtpTime {
 		return
 	}
-	a.cur, a.picture, a.ahead = nil, false, a.ahead[:0]
+	a.cur, a.picture, a.ahead, a.aheadRandom = nil, false, a.ahead[:0], false
 	a.oversized, a.overTime, a.lossNext = true, rtpTime, true
 	a.drops++
 }
@@ -183,7 +204,7 @@ func (a *assembler) begin(at arrival, lost bool) *capture.AccessUnit {
 	u := &unit{AccessUnit: capture.AccessUnit{RTPTime: at.rtpTime, LossBefore: lost}}
 	u.NALUs = u.room[:0]
 	a.torn = a.tornNext && a.tornTime == at.rtpTime
-	a.bytes, a.picture, a.marked, a.lossNext, a.tornNext = 0, false, false, false, false
+	a.bytes, a.slices, a.picture, a.marked, a.lossNext, a.tornNext = 0, 0, false, false, false, false
 	return &u.AccessUnit
 }
 
@@ -220,7 +241,10 @@ func (a *assembler) add(at arrival, nalu []byte) {
 	}
 	a.cur.NALUs = append(a.cur.NALUs, nalu)
 	a.bytes += len(nalu)
-	a.picture = a.picture || u.role == rolePicture || u.role == roleSlice
+	if u.role == rolePicture || u.role == roleSlice {
+		a.picture = true
+		a.slices++
+	}
 	a.cur.RandomAccess = a.cur.RandomAccess || u.random
 	a.cur.Received, a.cur.CapturedAt = at.received, at.capturedAt
 	a.bound(at)
@@ -256,8 +280,12 @@ func (a *assembler) bound(at arrival) {
 	}
 }
 
-// learn counts the markers that stood at the end of a picture.
+// learn takes note of a picture that has ended: of its slices, and of the marker
+// where it stood at the end.
 func (a *assembler) learn() {
+	if a.steady++; a.slices != a.usual {
+		a.usual, a.steady = a.slices, 1
+	}
 	switch {
 	case a.truth >= confirmMarkers:
 	case a.marked:

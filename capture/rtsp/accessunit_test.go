@@ -114,6 +114,51 @@ func TestAssembler(t *testing.T) {
 	}
 }
 
+// A silence ends a picture that seems complete, and no other.
+func TestAssemblerAfterSilence(t *testing.T) {
+	// A packet is written as above, with + while the slice of it has not ended. s
+	// is a silence, written where it is; the units that came by then follow |.
+	tests := []struct{ name, in, want string }{
+		{"the first with its marker", "0:SQI. s 1:P. s", "*SQI | P |"},
+		{"the first without marker", "0:SQI s 1:P s", "| *SQI |"},
+		{"as many slices as always", "0:Ii 1:Pp 2:Pp 3:Pp 4:Pp 5:Pp 6:Pp 7:Pp 8:Pp s 9:P s 9:p s", "*Ii Pp Pp Pp Pp Pp Pp Pp Pp | | Pp |"},
+		{"not always as many", "0:I 1:Pp 2:P 3:Pp 4:P 5:Pp 6:P 7:Pp 8:P s 9:P", "*I Pp P Pp P Pp P Pp | P"},
+		{"a slice that has not ended", "0:I 1:P 2:P 3:P 4:P 5:P 6:P 7:P 8:P+ s 9:P+", "*I P P P P P P P | P"},
+		{"markers on each slice", "0:I. 0:i. 1:P. 1:p. s 2:P. s 2:p. s", "*Ii | Pp | |"},
+		{"markers that are believed", "0:I. 1:P. 2:P. 3:P. 4:P s 4:p. s", "*I P P P | Pp |"},
+		{
+			"one slice more than ever", "0:I 1:P 2:P 3:P 4:P 5:P 6:P 7:P 8:P s 8:p s 9:P s 9:p s A:P",
+			"*I P P P P P P P P | | !p | | Pp",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			a := rtsp.NewAssembler(capture.H264, func(au *capture.AccessUnit) { got = append(got, spell(h264Units, au)) })
+			now := time.Unix(1000, 0)
+			for word := range strings.FieldsSeq(tt.in) {
+				if word == "s" {
+					now = now.Add(250 * time.Millisecond)
+					a.Expire(now)
+					got = append(got, "|")
+					continue
+				}
+				when, letters, _ := strings.Cut(word, ":")
+				letters, open := strings.CutSuffix(letters, "+")
+				letters, marker := strings.CutSuffix(letters, ".")
+				var nalus [][]byte
+				for _, l := range []byte(letters) {
+					nalus = append(nalus, h264Units[l])
+				}
+				a.Part(rtsp.NewArrival(uint32(when[0]), marker, now), open, nalus...)
+			}
+			if s := strings.Join(got, " "); s != tt.want {
+				t.Errorf("%s gives %s, want %s", tt.in, s, tt.want)
+			}
+		})
+	}
+}
+
 // A picture that is too large is dropped once, and the stream goes on.
 func TestAssemblerDropsHugePicture(t *testing.T) {
 	var got []*capture.AccessUnit
@@ -149,11 +194,13 @@ func TestTimeline(t *testing.T) {
 		{"B frames go back", []picture{{9000, 0}, {18000, 50 * ms}, {13500, 100 * ms}}, []time.Duration{0, 100 * ms, 50 * ms}},
 		{"equal", []picture{{5, 0}, {5, 40 * ms}}, []time.Duration{0, 0}},
 		{
-			"one jumps back by 9800 s", []picture{{900e6, 0}, {900e6 + 3600, 40 * ms}, {900e6 - 882e6, 80 * ms}, {900e6 + 3*3600, 120 * ms}},
+			"one jumps back by 9800 s",
+			[]picture{{900e6, 0}, {900e6 + 3600, 40 * ms}, {900e6 - 882e6, 80 * ms}, {900e6 + 3*3600, 120 * ms}},
 			[]time.Duration{0, 40 * ms, 80 * ms, 120 * ms},
 		},
 		{
-			"one jumps ahead by 17777 s", []picture{{0, 0}, {17777 * 90000, 40 * ms}, {7200, 80 * ms}, {10800, 120 * ms}},
+			"one jumps ahead by 17777 s",
+			[]picture{{0, 0}, {17777 * 90000, 40 * ms}, {7200, 80 * ms}, {10800, 120 * ms}},
 			[]time.Duration{0, 40 * ms, 80 * ms, 120 * ms},
 		},
 		{"begins again at 0", []picture{{4e9, 0}, {4e9 + 9000, 100 * ms}, {0, 200 * ms}, {9000, 300 * ms}}, []time.Duration{0, 100 * ms, 200 * ms, 300 * ms}},

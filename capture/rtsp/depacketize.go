@@ -12,6 +12,7 @@ type yield struct {
 	before []byte   // a NAL unit of the packets before, whose end was not marked
 	nalus  [][]byte // NAL units that are whole now, or one JPEG file; valid until the next packet
 	hurt   bool     // something of a picture is missing, or is not to be understood
+	open   bool     // a NAL unit has begun and not ended
 	large  bool     // a NAL unit grew beyond all measure, and was let go
 	err    error    // why hurt, where that may matter
 }

@@ -24,7 +24,7 @@ func (d *h264Packets) take(p *packet, lost bool) yield {
 	if len(p.payload) > 0 { // else padding alone
 		d.payload(p, &y)
 	}
-	d.out = y.nalus
+	d.out, y.open = y.nalus, d.frag.open
 	return y
 }
 

@@ -25,7 +25,7 @@ func (d *h265Packets) take(p *packet, lost bool) yield {
 		d.frag.drop()
 	}
 	d.payload(p, p.payload, &y)
-	d.out = y.nalus
+	d.out, y.open = y.nalus, d.frag.open
 	return y
 }
 

@@ -32,8 +32,10 @@ func (a *Assembler) Packet(at Arrival, lost bool, nalus ...[]byte) {
 	a.packet(at, yield{nalus: nalus}, lost)
 }
 
-// Hurt hands a packet in that was not understood.
-func (a *Assembler) Hurt(at Arrival) { a.packet(at, yield{hurt: true}, false) }
+// Part hands a packet in; open says that a slice of it goes on in the next.
+func (a *Assembler) Part(at Arrival, open bool, nalus ...[]byte) {
+	a.packet(at, yield{nalus: nalus, open: open}, false)
+}
 
 // Expire says what time it is.
 func (a *Assembler) Expire(now time.Time) { a.expire(now) }

@@ -1,6 +1,7 @@
 package rtsp_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,18 @@ import (
 	"edgecam/capture"
 	"edgecam/capture/rtsp"
 )
+
+// testClock is set by a test, and read by the receiver's timer too.
+type testClock struct{ ns atomic.Int64 }
+
+func newTestClock() *testClock {
+	c := &testClock{}
+	c.ns.Store(1_800_000_000 * int64(time.Second))
+	return c
+}
+
+func (c *testClock) now() time.Time       { return time.Unix(0, c.ns.Load()) }
+func (c *testClock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 
 // FuzzReceiver takes packets and reports of any bytes, as they come from a
 // network, all the way to access units.
@@ -33,18 +46,19 @@ func FuzzReceiver(f *testing.F) {
 	f.Add(append(append(script, byte(len(sr)), 1), sr...), byte(0))
 	f.Add(script, byte(1))
 	f.Fuzz(func(t *testing.T, script []byte, kind byte) {
-		now := time.Unix(1_800_000_000, 0)
+		clock := newTestClock()
+		year := clock.now().UTC().Year()
 		codec := []capture.Codec{capture.H264, capture.H265, capture.MJPEG}[kind%3]
-		size := 0
-		r := rtsp.NewReceiver(codec, rtsp.UDP, func() time.Time { return now }, func(au *capture.AccessUnit) {
+		var size atomic.Int64
+		r := rtsp.NewReceiver(codec, rtsp.UDP, clock.now, func(au *capture.AccessUnit) {
 			if len(au.NALUs) == 0 {
 				t.Fatal("an access unit without content")
 			}
-			if au.CapturedAt.Year() != now.UTC().Year() && !now.IsZero() {
+			if au.CapturedAt.UTC().Year() != year {
 				t.Fatalf("a picture of %v", au.CapturedAt)
 			}
 			for _, nalu := range au.NALUs {
-				size += len(nalu)
+				size.Add(int64(len(nalu)))
 			}
 		})
 		defer r.Stop()
@@ -55,7 +69,7 @@ func FuzzReceiver(f *testing.F) {
 			n, flags := min(int(script[0]), len(script)-2), script[1]
 			b := script[2:][:n:n]
 			script = script[2+n:]
-			now = now.Add(time.Duration(flags>>4) * 20 * time.Millisecond)
+			clock.pass(time.Duration(flags>>4) * 20 * time.Millisecond)
 			in += n
 			if flags&1 != 0 {
 				if reports, err := rtcp.Unmarshal(b); err == nil {
@@ -70,10 +84,10 @@ func FuzzReceiver(f *testing.F) {
 				r.Packet(pkt)
 			}
 		}
-		now = now.Add(time.Minute)
+		clock.pass(time.Minute)
 		r.Expire()
-		if codec != capture.MJPEG && size > 2*in {
-			t.Fatalf("%d bytes in, %d out", in, size)
+		if codec != capture.MJPEG && size.Load() > 2*int64(in) {
+			t.Fatalf("%d bytes in, %d out", in, size.Load())
 		}
 	})
 }
@@ -95,52 +109,55 @@ func second(s *stream) (packets []*rtp.Packet) {
 	return packets
 }
 
-func BenchmarkReceiver(b *testing.B) {
+// player hands a second of video to a receiver, again and again.
+type player struct {
+	r       *rtsp.Receiver
+	clock   *testClock
+	packets []*rtp.Packet
+	frames  atomic.Int64
+	bytes   atomic.Int64
+}
+
+func newPlayer() *player {
 	s := newStream(capture.H264)
 	s.step, s.mtu = 3600, 1400
-	packets := second(s)
-	now := time.Now()
-	frames, bytes := 0, 0
-	r := rtsp.NewReceiver(capture.H264, rtsp.TCP, func() time.Time { return now }, func(au *capture.AccessUnit) {
-		frames++
-		bytes += len(au.NALUs[len(au.NALUs)-1])
+	p := &player{clock: newTestClock(), packets: second(s)}
+	p.r = rtsp.NewReceiver(capture.H264, rtsp.TCP, p.clock.now, func(au *capture.AccessUnit) {
+		p.frames.Add(1)
+		p.bytes.Add(int64(len(au.NALUs[len(au.NALUs)-1])))
 	})
-	defer r.Stop()
+	return p
+}
+
+func (p *player) play() {
+	for _, pkt := range p.packets {
+		p.r.Packet(pkt)
+		pkt.SequenceNumber += uint16(len(p.packets))
+		pkt.Timestamp += 90000
+	}
+	p.clock.pass(time.Second)
+}
+
+func BenchmarkReceiver(b *testing.B) {
+	p := newPlayer()
+	defer p.r.Stop()
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, p := range packets {
-			r.Packet(p)
-			p.SequenceNumber += uint16(len(packets))
-			p.Timestamp += 90000
-		}
-		now = now.Add(time.Second)
+		p.play()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
-	b.SetBytes(int64(bytes / b.N))
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(p.frames.Load()), "ns/frame")
+	b.SetBytes(p.bytes.Load() / int64(b.N))
 }
 
 // What a frame costs on its way from packets to the decoder is a handful of
 // allocations, however many packets it has.
 func TestReceiverAllocates(t *testing.T) {
-	s := newStream(capture.H264)
-	s.step, s.mtu = 3600, 1400
-	now := time.Now()
-	frames := 0
-	r := rtsp.NewReceiver(capture.H264, rtsp.TCP, func() time.Time { return now }, func(*capture.AccessUnit) { frames++ })
-	defer r.Stop()
-	packets := second(s)
-	play := func() {
-		for _, p := range packets {
-			r.Packet(p)
-			p.SequenceNumber += uint16(len(packets))
-			p.Timestamp += 90000
-		}
-		now = now.Add(time.Second)
-	}
-	play() // learns
-	frames = 0
-	perSecond := testing.AllocsPerRun(20, play)
-	if perFrame := perSecond / 25; frames != 25*21 || perFrame > 3 {
+	p := newPlayer()
+	defer p.r.Stop()
+	p.play() // learns
+	p.frames.Store(0)
+	perFrame := testing.AllocsPerRun(20, p.play) / 25
+	if frames := p.frames.Load(); frames != 25*21 || perFrame > 3 {
 		t.Errorf("%.1f allocations a frame, %d frames", perFrame, frames)
 	}
 }

@@ -92,7 +92,7 @@ type word struct {
 var words = []word{
 	{name: faultRefuse, standing: true, help: "the port is closed (for some of the cameras: their connections are reset)"},
 	{name: faultSilent, standing: true, help: "connections are accepted and nothing is ever answered"},
-	{name: faultHalfOpen, kind: after, standard: "25", help: "stops reading and writing, and keeps the connection"},
+	{name: faultHalfOpen, kind: after, standard: "25", help: "does and says nothing any more, and keeps the connection"},
 	{name: faultClose, kind: frames, help: "the connection is closed after N frames"},
 	{name: faultReset, kind: period, standard: "5s", help: "the connection is reset after this time"},
 	{name: faultAuth, standing: true, other: []string{"401"}, help: "every login is refused"},
