@@ -84,7 +84,7 @@ func (u *upkeep) renumber(res *base.Response) {
 	if u.seen == nil {
 		u.seen = map[string]bool{}
 	}
-	u.seen[number], u.seen[u.cseq] = true, true
+	u.seen[number] = true
 	res.Header["CSeq"] = base.HeaderValue{u.cseq}
 }
 
@@ -98,6 +98,9 @@ func (u *upkeep) readSession(res *base.Response, value string) {
 		return
 	}
 	seconds := defaultSessionTimeout
+	if u.timeout > 0 {
+		seconds = int(u.timeout / time.Second) // not every answer repeats it
+	}
 	for param := range strings.SplitSeq(params, ";") {
 		name, text, _ := strings.Cut(param, "=")
 		if n := leadingNumber(strings.TrimSpace(text)); n > 0 && strings.EqualFold(strings.TrimSpace(name), "timeout") {
