@@ -24,6 +24,7 @@ type StreamInfo struct {
 	ParameterSets [][]byte // VPS, SPS, PPS without start codes, from the session description; may be empty
 	ClockRate     int      // RTP clock, Hz
 	Transport     string   // "tcp", "udp", or another word for how packets arrive
+	TLS           string   // how the camera was known: "verified", "fingerprint" or "not verified"; "" = not encrypted
 	Track         TrackInfo
 }
 
@@ -100,4 +101,11 @@ type Decoder interface {
 	Decode(au *AccessUnit, emit func(*framepool.Frame)) error
 	Info() DecoderInfo
 	Close()
+}
+
+// Patient is a Decoder that may wait for its turn at something that it shares
+// with other cameras. Queued is how long it has waited so far, the wait that
+// goes on included: that time is not held against the camera.
+type Patient interface {
+	Queued() time.Duration
 }

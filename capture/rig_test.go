@@ -3,6 +3,7 @@ package capture_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -103,6 +104,7 @@ func start(t *testing.T, sessions func(n int) scriptSource, change func(*rig)) *
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 	}
 	capture.SetJitter(&r.o, func() float64 { return 0.5 })
+	capture.SetDial(&r.o, func(context.Context, string) error { return errors.New("refused") })
 	if change != nil {
 		change(r)
 	}

@@ -285,7 +285,7 @@ func TestLogOfALongOutage(t *testing.T) {
 		if lines < 24 || lines > 200 {
 			t.Errorf("%d lines in a day of outage, want a summary now and then", lines)
 		}
-		if !strings.Contains(r.log.String(), "repeated=20") {
+		if !strings.Contains(r.log.String(), "camera still backoff") {
 			t.Error("no line tells how often the failure came")
 		}
 	})

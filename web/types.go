@@ -12,6 +12,59 @@ type System struct {
 	Platform  Platform  `json:"platform"`
 	Memory    Memory    `json:"memory"`
 	Inference Inference `json:"inference"`
+	Governor  Governor  `json:"governor"`
+	Capacity  Capacity  `json:"capacity"`
+}
+
+// Capacity is what the box uses and how many more cameras it takes, measured
+// while it runs.
+type Capacity struct {
+	CamerasMore *int        `json:"cameras_more"` // of the kind below; null while no camera is live
+	LimitedBy   string      `json:"limited_by"`   // the share that is used up first; "" while not known
+	Kind        *CameraKind `json:"kind"`         // the mean of the live cameras; null without one
+	Shares      Shares      `json:"shares"`
+	Short       []string    `json:"short"` // shares that have been over 85 % for a minute
+}
+
+// CameraKind is a kind of camera.
+type CameraKind struct {
+	Width     int     `json:"width"`
+	Height    int     `json:"height"`
+	FPS       float64 `json:"fps"`
+	DetectFPS float64 `json:"detect_fps"` // that are analysed
+	Codec     string  `json:"codec"`
+}
+
+// Shares are the parts of the box's resources that are in use, 0 to 1; null
+// where it has none or does not tell.
+type Shares struct {
+	NVDEC  *float64 `json:"nvdec"`  // the cards' decoders
+	GPU    *float64 `json:"gpu"`    // the cards' engines
+	CPU    *float64 `json:"cpu"`    // by everything on the machine
+	Memory *float64 `json:"memory"` // for frames, of the machine or of the cards
+	Link   *float64 `json:"link"`   // to the cards
+}
+
+// Governor is what keeps frames young when more is asked than can be done: it
+// lowers the rates at which cameras are analysed, and raises them again.
+type Governor struct {
+	Reducing   bool       `json:"reducing"`
+	Reason     string     `json:"reason"`          // why, in words; "" when it is not
+	Since      *time.Time `json:"since,omitempty"` // when it began to reduce
+	AskedFPS   float64    `json:"asked_fps"`       // pictures a second that all cameras ask for
+	AllowedFPS float64    `json:"allowed_fps"`     // that they may have
+	Cameras    int        `json:"cameras"`         // that get less than they ask for
+}
+
+// GPU is one card.
+type GPU struct {
+	Index       int     `json:"index"`
+	UUID        string  `json:"uuid"`
+	Name        string  `json:"name"`
+	Cameras     int     `json:"cameras"`
+	Utilisation float64 `json:"utilisation"` // part of the last second that its engine was at work, 0 to 1
+	State       string  `json:"state"`       // ok, lost, or unused: it could not be taken into use
+	Reason      string  `json:"reason"`      // why not ok, in words
 }
 
 // Platform is the machine.
@@ -25,6 +78,7 @@ type Platform struct {
 	Cores  int      `json:"cores"`  // that this process may run on
 	OS     string   `json:"os"`
 	Arch   string   `json:"arch"`
+	GPUs   []GPU    `json:"gpus"`  // all that serve or were meant to
 	Notes  []string `json:"notes"` // findings that an operator should read
 }
 
@@ -76,21 +130,48 @@ type Camera struct {
 	Decoder     string  `json:"decoder"`
 	DecoderNote string  `json:"decoder_note"` // why it is not the one wished for first, e.g. software in place of the GPU
 	PixelFormat string  `json:"pixel_format"`
-	Memory      string  `json:"memory"`    // pinned, heap or device
-	Transport   string  `json:"transport"` // tcp or udp; "" before it is known
-	Track       string  `json:"track"`     // which of the stream's tracks, in words
+	Memory      string  `json:"memory"`          // pinned, heap or device
+	Transport   string  `json:"transport"`       // tcp or udp; "" before it is known
+	TLS         string  `json:"tls,omitempty"`   // verified, fingerprint or not verified; left out where the way is not encrypted
+	Track       *Track  `json:"track,omitempty"` // which of the camera's videos; left out before it is known
 
-	Attempts uint64     `json:"attempts"` // sessions tried since start
-	RetryAt  *time.Time `json:"retry_at"` // when the next attempt is due; null while one runs
+	Attempts      uint64     `json:"attempts"`                  // sessions tried since start
+	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty"` // left out while one runs
+	LastError     *LastError `json:"last_error,omitempty"`      // the last failure, also when it is over
+	Damaged       uint64     `json:"damaged,omitempty"`         // pictures since start that came damaged and were not shown
 
 	Detecting   bool              `json:"detecting"` // false where the configuration turns detection off
 	InferredFPS float64           `json:"inferred_fps"`
+	Analysed    *Analysed         `json:"analysed,omitempty"`
 	Frames      uint64            `json:"frames"`   // pictures decoded since start
 	Inferred    uint64            `json:"inferred"` // pictures inferred since start
 	Dropped     map[string]uint64 `json:"dropped"`  // pictures not inferred, by reason
 	AgeMS       *Percentiles      `json:"age_ms"`   // age at publication; null while nothing was published for seconds
 	StagesMS    Stages            `json:"stages_ms"`
 	Pool        *Pool             `json:"pool"` // null before the geometry is known
+}
+
+// Track is one video of those that a camera offers.
+type Track struct {
+	Index   int    `json:"index"`             // from 1, in the order of the description
+	Of      int    `json:"of"`                // how many videos there are
+	Codec   string `json:"codec"`             // h264, h265 or mjpeg
+	Control string `json:"control,omitempty"` // the camera's own name for it
+}
+
+// LastError is what went wrong with a camera last.
+type LastError struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"` // in words
+}
+
+// Analysed is at which rate a camera is analysed, and why not at the one that it
+// is set to.
+type Analysed struct {
+	FPS            float64 `json:"fps"`       // pictures a second over the last seconds
+	AskedFPS       float64 `json:"asked_fps"` // detect.fps, or the stream's rate where that is 0
+	Weight         int     `json:"weight"`    // detect.priority
+	ReducedBecause string  `json:"reduced_because,omitempty"`
 }
 
 // Percentiles of a time over the last seconds, in milliseconds.

@@ -86,3 +86,22 @@ func ReadNAL(codec capture.Codec, nalu []byte) (random bool) { return readNAL(co
 
 // First is what the next session would begin with.
 func (m *TransportMemory) First() Transport { return m.order(Auto)[0] }
+
+// Answer is what a WWW-Authenticate line is answered with; "" = nothing.
+func Answer(line, user, password, method, uri string) string {
+	l := login{user: user, password: password, configured: true}
+	if v := l.challenged(method, []string{line}, false); !v.again {
+		return ""
+	}
+	return l.answer(method, uri)
+}
+
+// Begin makes the next session begin with a transport.
+func (m *TransportMemory) Begin(t Transport) { m.set(t) }
+
+// TransportText is what is made of an answer to SETUP.
+func TransportText(header string) string {
+	a := readTransport(header, UDP)
+	a.source = "192.0.2.1"
+	return a.text()
+}

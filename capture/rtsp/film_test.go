@@ -172,7 +172,7 @@ type cameraSession struct {
 }
 
 func (c *fieldCamera) talk(conn *scriptConn) {
-	s := &cameraSession{stop: make(chan struct{}), close: func() {}}
+	s := &cameraSession{stop: make(chan struct{}), close: func() {}, send: func(p *rtp.Packet) error { return interleave(conn, p) }}
 	conn.control = c.control
 	defer func() {
 		close(s.stop)

@@ -2,6 +2,7 @@ package rtsp_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,12 @@ type scriptConn struct {
 	control func(packet []byte) // told of RTCP from the client; may be nil
 }
 
+// contextWithPatience ends with a test that takes too long.
+func contextWithPatience(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), patience)
+}
+
 type scriptRequest struct {
 	method, url string
 	header      textproto.MIMEHeader
@@ -35,10 +42,21 @@ type scriptRequest struct {
 // startScript serves each connection with talk until the test ends.
 func startScript(t *testing.T, talk func(*scriptConn)) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return startScriptAt(t, "127.0.0.1:0", talk)
+}
+
+// startScriptAt is startScript at an address of the test's choice.
+func startScriptAt(t *testing.T, at string, talk func(*scriptConn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveScript(t, l, talk)
+}
+
+func serveScript(t *testing.T, l net.Listener, talk func(*scriptConn)) (addr string) {
+	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var conns []net.Conn

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,20 +37,23 @@ type session struct {
 	client    *gortsplib.Client
 	dialer    dialer
 
-	method     string   // of the request under way
-	asked      *url.URL // of the request under way, without login
-	addr       string   // host:port that asked goes to
-	redirects  int
-	foreign    bool // redirected to another host
-	challenged bool // a 401 came on this connection
-	staleNonce bool
-	track      *track
-	trackErr   error
-	upkeep     upkeep
-	setupCode  base.StatusCode
-	setupErr   error // why the session that SETUP opened is of no use
-	reporting  bool  // there is somewhere to send receiver reports to
-	playing    time.Time
+	login    login
+	exchange exchange
+
+	moved        string // where the camera redirects; "" = it does not
+	optionsMoved string // the same of OPTIONS, which DESCRIBE may know better
+
+	believe     bool // take UDP from where the camera says that it sends, and not from who answers
+	otherSource bool // the two differ
+
+	track    *track
+	trackErr error
+	playing  time.Time
+	upkeep   upkeep
+
+	setupCode base.StatusCode
+	setupErr  error // why the session that SETUP opened is of no use
+	reporting bool  // there is somewhere to send receiver reports to
 
 	end       context.CancelCauseFunc // ends the session with a reason
 	settingUp chan struct{}           // holds an element while SETUP is under way
@@ -69,10 +71,12 @@ type session struct {
 	damaged atomic.Uint64
 }
 
-func newSession(o Options, target Target, transport Transport) *session {
+func newSession(o Options, target Target, transport Transport, fallback bool) *session {
 	return &session{
-		o: o, target: target, transport: transport, addr: target.Addr(),
-		log: o.Logger.With("transport", string(transport)), dialer: dialer{limit: o.ConnectTimeout},
+		o: o, target: target, transport: transport, fallback: fallback,
+		log:       o.Logger.With("transport", string(transport)),
+		dialer:    dialer{target: target, limit: o.ConnectTimeout, resolver: o.Resolver, tls: o.TLS},
+		login:     login{user: target.username, password: target.password, configured: target.login},
 		settingUp: make(chan struct{}, 1),
 	}
 }
@@ -94,13 +98,17 @@ func (s *session) play(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	s.client = s.newClient()
-	s.client.Scheme, s.client.Host = u.Scheme, u.Host
+	s.client.Scheme, s.client.Host = "rtsp", u.Host // the dialer encrypts
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
 	defer s.closeOn(ctx)()
 
-	description, _, err := s.client.Describe(u)
+	var description *description.Session
+	err = s.ask(func() (err error) {
+		description, _, err = s.client.Describe(u)
+		return err
+	})
 	if s.trackErr != nil {
 		return s.trackErr
 	}
@@ -118,7 +126,11 @@ func (s *session) play(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	s.playing = time.Now()
-	if _, err := s.client.Play(nil); err != nil {
+	err = s.ask(func() error {
+		_, err := s.client.Play(nil)
+		return err
+	})
+	if err != nil {
 		return s.failure(err)
 	}
 	s.log.Debug("rtsp playing", "track", s.track.info.String())
@@ -198,6 +210,7 @@ func (s *session) newClient() *gortsplib.Client {
 		WriteTimeout:          s.o.ReadTimeout,
 		Transport:             s.transport.library(),
 		InitialUDPReadTimeout: firstPacket,
+		AnyPortEnable:         true,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
 		OnRequest:             s.onRequest,
@@ -232,6 +245,7 @@ func (s *session) prepare(sink capture.Sink) error {
 		ParameterSets: keeper.described(),
 		ClockRate:     clockRate,
 		Transport:     string(s.transport),
+		TLS:           s.tlsWords(),
 		Track:         s.track.info,
 	})
 }
@@ -293,14 +307,9 @@ func (s *session) capturedAt(pkt *rtp.Packet, now time.Time) time.Time {
 	return ntp
 }
 
-func canonicalAddr(u *url.URL) string {
-	port := 0
-	t := Target{scheme: u.Scheme, host: u.Hostname()}
-	for _, r := range u.Port() {
-		port = port*10 + int(r-'0')
+func (s *session) tlsWords() string {
+	if !s.target.encrypted() {
+		return ""
 	}
-	if t.port = port; port == 0 {
-		t.port = defaultPort(u.Scheme)
-	}
-	return t.Addr()
+	return s.o.TLS.words()
 }

@@ -13,12 +13,19 @@ import (
 
 // setUp asks for the chosen track, and for nothing else.
 func (s *session) setUp(ctx context.Context, description *description.Session) error {
+	if err := s.mayUse(s.media.Secure); err != nil {
+		return err
+	}
+	s.client.Scheme = s.target.scheme // allows encrypted media where the camera has it
 	select {
 	case s.settingUp <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	_, err := s.client.Setup(description.BaseURL, s.media, 0, 0)
+	err := s.ask(func() error {
+		_, err := s.client.Setup(description.BaseURL, s.media, 0, 0)
+		return err
+	})
 	<-s.settingUp
 	if err == nil {
 		err = s.setupErr
@@ -57,6 +64,8 @@ func (s *session) keepSession(res *base.Response) {
 	err := t.Unmarshal(res.Header["Transport"])
 	if err != nil {
 		err = liberrors.ErrClientTransportHeaderInvalid{Err: err}
+	} else if t.Secure && !(s.media.Secure && s.target.encrypted()) {
+		err = &capture.UnsupportedError{What: "encrypted media (SRTP)", Hint: "use rtsps:// in the URL, or switch it off in the camera"}
 	} else if s.transport == TCP {
 		err = refuseTCP(t)
 	} else {

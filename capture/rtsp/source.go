@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
@@ -26,6 +27,9 @@ type Options struct {
 	URL      string // may hold a login; Username and Password win
 	Username string
 	Password string
+
+	TLS      TLS           // how a camera behind rtsps:// is known
+	Resolver *net.Resolver // of its name, asked for every session. It defaults to the system's.
 
 	Transport Transport        // It defaults to Auto.
 	Memory    *TransportMemory // what worked last time; nil = nothing is remembered
@@ -80,33 +84,75 @@ func New(o Options) (*Source, error) {
 
 // Run implements capture.Source.
 func (s *Source) Run(ctx context.Context, sink capture.Sink) error {
+	target := s.target
+	for hops := 0; ; hops++ {
+		err := s.play(ctx, target, sink)
+		var r *redirection
+		if !errors.As(err, &r) {
+			return err
+		}
+		if target, err = s.target.follow(r, hops); err != nil {
+			return err
+		}
+		s.o.Logger.Debug("rtsp redirect", "to", target.String())
+	}
+}
+
+// play tries the transports in turn.
+func (s *Source) play(ctx context.Context, target Target, sink capture.Sink) error {
 	order := s.o.Memory.order(s.o.Transport)
-	var err error
+	var errs []error
 	for i, transport := range order {
-		err = s.session(ctx, sink, transport, i+1 < len(order))
+		err := s.try(ctx, target, transport, i+1 < len(order), sink)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if !otherTransport(err) {
 			return err
 		}
+		errs = append(errs, err)
 		s.o.Logger.Debug("rtsp transport not taken", "transport", string(transport), "err", err)
 	}
-	return err // no transport worked: the last one tells
+	return refusedAll(errs)
+}
+
+// try plays over one transport, over UDP from both addresses that may send.
+func (s *Source) try(ctx context.Context, target Target, transport Transport, fallback bool, sink capture.Sink) error {
+	one, err := s.session(ctx, sink, func() *session {
+		return newSession(s.o, target, transport, fallback)
+	})
+	if ctx.Err() != nil || !one.otherSource || !noPackets(err) {
+		return err
+	}
+	_, err = s.session(ctx, sink, func() *session {
+		two := newSession(s.o, target, transport, fallback)
+		two.believe = true
+		return two
+	})
+	return err
 }
 
 // session runs one session, and another one at once where the camera forgot
 // it before it played.
-func (s *Source) session(ctx context.Context, sink capture.Sink, transport Transport, fallback bool) error {
+func (s *Source) session(ctx context.Context, sink capture.Sink, open func() *session) (*session, error) {
 	for again := false; ; again = true {
-		one := newSession(s.o, s.target, transport)
-		one.fallback = fallback
+		one := open()
+		one.login.stranger = s.stranger(one.target)
 		err := one.run(ctx, sink)
 		s.o.Memory.keepsSessions(one.upkeep.timeout)
 		var status *capture.StatusError
 		if again || ctx.Err() != nil || !errors.As(err, &status) || status.Code != int(base.StatusSessionNotFound) {
-			return err
+			return one, err
 		}
 		s.o.Logger.Debug("rtsp session forgotten by the camera", "err", err)
 	}
+}
+
+// stranger names a target that a redirect led to, and that is not the camera of
+// the URL; "" for that one.
+func (s *Source) stranger(target Target) string {
+	if target.Addr() == s.target.Addr() {
+		return ""
+	}
+	return target.Addr()
 }

@@ -30,17 +30,15 @@ type upkeep struct {
 	retry   time.Duration   // when the camera said to come back; 0 = it did not
 }
 
-// sent notes a request before it is written; changed says that its method was.
-func (u *upkeep) sent(req *base.Request) (changed bool) {
+// sent notes a request before it is written, and gives a sign of life the
+// method that the camera takes.
+func (u *upkeep) sent(req *base.Request) {
 	if v := req.Header["CSeq"]; len(v) > 0 {
 		u.cseq = v[0]
 	}
-	if !u.playing || len(u.methods) == 0 || req.Method != base.Options && req.Method != base.GetParameter {
-		return false
+	if u.playing && len(u.methods) > 0 && (req.Method == base.Options || req.Method == base.GetParameter) {
+		req.Method = u.methods[0]
 	}
-	changed = req.Method != u.methods[0]
-	req.Method = u.methods[0]
-	return changed
 }
 
 // answered looks at the answer to a request and puts right what gortsplib

@@ -17,6 +17,7 @@ import (
 	"edgecam/internal/sdnotify"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
+	"edgecam/platform/nvml"
 	"edgecam/web"
 )
 
@@ -27,6 +28,7 @@ type appliance struct {
 	logger   *slog.Logger
 	codecs   *avcodec.Library
 	infer    *inference
+	meters   *nvml.Library // nil where no card tells how busy it is
 	pipeline *pipeline.Pipeline
 	server   *web.Server
 	closing  sync.Once
@@ -57,9 +59,10 @@ func (a *appliance) build(ctx context.Context) (err error) {
 	a.logger.Info("frame memory", "limit_bytes", limit, "because", why)
 	budget := framepool.NewBudget(limit)
 	o := pipeline.Options{
-		Config: a.cfg, Bad: a.bad, GPU: a.infer.gpu, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
+		Config: a.cfg, Bad: a.bad, GPUs: a.infer.gpus, Unused: a.infer.unused, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,
 	}
+	o.Cards = a.openMeters()
 	if cpu := a.infer.cpu; cpu != nil {
 		o.Engine = cpu
 		o.ZeroStreak = func() uint64 { return cpu.Stats().ZeroStreak }
@@ -101,36 +104,46 @@ func (a *appliance) Run(ctx context.Context, file string, hangups <-chan os.Sign
 	if hangups != nil {
 		g.Go(func() error { a.reloadOnHangup(ctx, file, hangups); return nil })
 	}
-	if a.infer.gpu != nil {
-		g.Go(func() error { return a.watchGPU(ctx) })
+	if len(a.infer.gpus) > 0 {
+		g.Go(func() error { return a.watchGPUs(ctx) })
 	}
 	return g.Wait()
 }
 
-// lostGrace is how long the dashboard goes on saying that the card is lost before
-// the process ends for systemd to start it anew: time for a look and a scrape.
+// lostGrace is how long the dashboard goes on saying that the last card is lost
+// before the process ends for systemd to start it anew: time for a look and a
+// scrape, and for another card to come back.
 const lostGrace = 10 * time.Second
 
-// watchGPU ends the process when the card is lost and systemd will start it
-// again: a context that CUDA has given up cannot be had back in the process that
-// hung in it. Without systemd the pictures go on and /readyz says why.
-func (a *appliance) watchGPU(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-a.infer.gpu.Lost():
-	}
-	a.logger.Error("nothing is detected any more", "err", a.infer.gpu.Err(), "hint", hintOf(a.infer.gpu.Err()), "restart", os.Getenv("NOTIFY_SOCKET") != "")
-	if os.Getenv("NOTIFY_SOCKET") == "" {
-		return nil
-	}
-	grace := time.NewTimer(lostGrace)
-	defer grace.Stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-grace.C:
-		return errors.New("the gpu does not answer: ending, for a restart")
+// watchGPUs ends the process when the last card is lost and systemd will start it
+// again: the surest way to have a card back is a new process. Without systemd the
+// pictures go on and /readyz says why.
+func (a *appliance) watchGPUs(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.pipeline.Lost():
+		}
+		err := a.pipeline.LostErr()
+		if err == nil {
+			continue // one is back already
+		}
+		restart := os.Getenv("NOTIFY_SOCKET") != ""
+		a.logger.Error("nothing is detected any more", "err", err, "hint", hintOf(err), "restart", restart)
+		if !restart {
+			return nil
+		}
+		grace := time.NewTimer(lostGrace)
+		select {
+		case <-ctx.Done():
+			grace.Stop()
+			return nil
+		case <-grace.C:
+		}
+		if a.pipeline.LostErr() != nil {
+			return errors.New("the gpu does not answer: ending, for a restart")
+		}
 	}
 }
 
@@ -142,6 +155,9 @@ func (a *appliance) Close() {
 		}
 		if a.infer != nil {
 			a.infer.close(a.logger)
+		}
+		if a.meters != nil {
+			a.meters.Close()
 		}
 	})
 }

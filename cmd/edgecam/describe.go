@@ -20,15 +20,17 @@ func describe(box platform.Platform, cfg *config.Config, in *inference, limitWhy
 		},
 		Memory: web.Memory{Strategy: "heap", LimitWhy: limitWhy, Notes: []string{}},
 	}
-	if in.gpu != nil {
-		strategy, why := in.gpu.Strategy()
+	if len(in.gpus) > 0 {
+		strategy, why := in.gpus[0].Strategy()
 		s.Memory.Strategy, s.Memory.Notes = strategy, []string{why}
 	}
 	if in.note != "" {
 		s.Platform.Notes = append(s.Platform.Notes, in.note)
 	}
-	if gpu, err := box.Select(cfg.GPU.Device); err == nil {
-		s.Platform.GPU = gpu.Name
+	if len(box.GPUs) > 0 {
+		if cards, err := cardsMeant(cfg.GPU.Device, box); err == nil {
+			s.Platform.GPU = cards[0].Name
+		}
 	}
 	for _, p := range box.Problems {
 		s.Platform.Notes = append(s.Platform.Notes, p.What+". "+p.Hint)

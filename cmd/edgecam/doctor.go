@@ -24,11 +24,14 @@ var errUnfit = errors.New("something does not work: see the lines marked fail")
 func newDoctor() *cobra.Command {
 	var asJSON bool
 	var file string
+	var more capacityFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine has, what is missing and what to do about it",
 		Long: "Doctor looks at the machine, opens the libraries, loads the model and times it. It changes nothing.\n" +
-			"Exit code 0: everything that is needed works; 1: something does not.",
+			"Exit code 0: everything that is needed works; 1: something does not.\n" +
+			"With --capacity it runs the cameras of the configuration for some seconds, or simulated ones where there is\n" +
+			"none, and says how many more the machine takes. An edgecam that runs already says it at /api/v1/system.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg := config.Default()
@@ -37,6 +40,17 @@ func newDoctor() *cobra.Command {
 				if cfg, err = loadConfig(file); err != nil {
 					return err
 				}
+			}
+			if more.on {
+				kind, err := more.kind()
+				if err != nil {
+					return &usageError{err}
+				}
+				r, err := examineCapacity(cmd.Context(), cfg, kind, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				return r.write(cmd.OutOrStdout(), asJSON)
 			}
 			report := examine(cmd.Context(), cfg)
 			write := report.WriteText
@@ -52,6 +66,7 @@ func newDoctor() *cobra.Command {
 			return nil
 		},
 	}
+	more.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration whose model, library and address are tried (default: the defaults)")
 	return cmd
@@ -96,15 +111,16 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 		return g
 	}
 	in := &inference{}
-	if g.Err = in.openGPU(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
+	if g.Err = in.openGPUs(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
 		g.Hint = hintOf(g.Err)
 		return g
 	}
-	defer in.gpu.Close()
-	info := in.gpu.Info()
+	defer in.closeGPUs()
+	gpu := in.gpus[0]
+	info := gpu.Info()
 	g.Provider, g.Precision, g.ProbeMS, g.Notes = info.Provider, info.Precision, info.ProbeMS, info.ProbeNotes
-	g.Strategy, g.StrategyWhy = in.gpu.Strategy()
-	g.NoDecoder = in.gpu.NoDecoder()
+	g.Strategy, g.StrategyWhy = gpu.Strategy()
+	g.NoDecoder = gpu.NoDecoder()
 	return g
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
@@ -23,7 +24,8 @@ import (
 // inference is where the model runs: on a card, on the processor, or, without a
 // runtime that can be used, nowhere.
 type inference struct {
-	gpu     *pipeline.GPU
+	gpus    []*pipeline.GPU
+	unused  []pipeline.UnusedGPU // cards that were meant to serve beside them
 	cpu     *ort.Engine
 	problem string // why neither
 	note    string // why the processor although there is a card
@@ -36,9 +38,11 @@ type inference struct {
 // be used ends the start.
 func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) (*inference, error) {
 	in := &inference{}
-	err := in.openGPU(ctx, cfg, box, driver, codecs, logger)
-	if err == nil && in.gpu != nil {
-		report(logger, in.gpu.Info())
+	err := in.openGPUs(ctx, cfg, box, driver, codecs, logger)
+	if err == nil && len(in.gpus) > 0 {
+		for _, g := range in.gpus {
+			report(logger, g.Info())
+		}
 		return in, nil
 	}
 	if err != nil {
@@ -69,9 +73,14 @@ func demandsGPU(cfg *config.Config) string {
 	return ""
 }
 
-// openGPU opens the card that the configuration means. No card at all is an
-// error only where one is demanded.
-func (in *inference) openGPU(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) error {
+// hastyCall is what a call to a card may take where there is another one: to move
+// its cameras is cheaper than to wait.
+const hastyCall = 3 * time.Second
+
+// openGPUs opens the cards that the configuration means. No card at all is an
+// error only where one is demanded. Where every card is meant and only some can
+// serve, those do, unless all are demanded.
+func (in *inference) openGPUs(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) error {
 	demand := demandsGPU(cfg)
 	if cfg.GPU.Mode == "off" || cfg.Inference.Provider == "cpu" {
 		if demand != "" {
@@ -85,11 +94,56 @@ func (in *inference) openGPU(ctx context.Context, cfg *config.Config, box platfo
 		}
 		return nil
 	}
-	card, err := box.Select(cfg.GPU.Device)
+	cards, err := cardsMeant(cfg.GPU.Device, box)
 	if err != nil {
 		return err
 	}
-	in.gpu, err = pipeline.OpenGPU(ctx, pipeline.GPUOptions{
+	var first error
+	for _, card := range cards {
+		gpu, err := pipeline.OpenGPU(ctx, gpuOptions(cfg, card, len(cards), box, driver, codecs, logger))
+		if err == nil {
+			in.gpus = append(in.gpus, gpu)
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+		in.unused = append(in.unused, pipeline.UnusedGPU{Card: card, Reason: err.Error()})
+	}
+	if first == nil {
+		return nil
+	}
+	if len(in.gpus) == 0 || cfg.GPU.Device == "all" || ctx.Err() != nil {
+		in.closeGPUs()
+		return first
+	}
+	for _, u := range in.unused {
+		logger.Warn("a GPU is not used", "gpu", u.Card.Index, "err", u.Reason)
+	}
+	return nil
+}
+
+// cardsMeant gives the cards that gpu.device names. Of the integrated ones there
+// is one, and it is none of several: auto takes it where there is nothing else.
+func cardsMeant(device string, box platform.Platform) ([]platform.GPU, error) {
+	if device != "auto" && device != "all" {
+		card, err := box.Select(device)
+		return []platform.GPU{card}, err
+	}
+	var discrete []platform.GPU
+	for _, g := range box.GPUs {
+		if !g.Integrated {
+			discrete = append(discrete, g)
+		}
+	}
+	if len(discrete) == 0 {
+		return box.GPUs[:1], nil
+	}
+	return discrete, nil
+}
+
+func gpuOptions(cfg *config.Config, card platform.GPU, cards int, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) pipeline.GPUOptions {
+	o := pipeline.GPUOptions{
 		Driver: driver, Card: card, Memory: cfg.GPU.Memory, Codecs: codecs, Logger: logger,
 		NMSIoU: float32(cfg.Inference.NMSIoU),
 		Engine: ort.DeviceOptions{
@@ -98,8 +152,18 @@ func (in *inference) openGPU(ctx context.Context, cfg *config.Config, box platfo
 			StateDir: stateDir(cfg), Driver: box.Driver, Logger: logger,
 			Changed: func(i infer.Info) { report(logger, i) },
 		},
-	})
-	return err
+	}
+	if cards > 1 {
+		o.CallTimeout = hastyCall
+	}
+	return o
+}
+
+func (in *inference) closeGPUs() {
+	for _, g := range in.gpus {
+		g.Close()
+	}
+	in.gpus = nil
 }
 
 // openCPU opens the processor's engine. A precision that only cards have is a
@@ -140,9 +204,7 @@ func report(logger *slog.Logger, i infer.Info) {
 
 // close gives the engines back, once nothing uses them.
 func (in *inference) close(logger *slog.Logger) {
-	if in.gpu != nil {
-		in.gpu.Close()
-	}
+	in.closeGPUs()
 	if in.cpu != nil {
 		if err := in.cpu.Close(); err != nil {
 			logger.Warn("close model", "err", err)

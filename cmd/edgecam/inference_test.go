@@ -116,9 +116,9 @@ func TestOpenInference(t *testing.T) {
 
 func serving(in *inference) string {
 	switch {
-	case in.gpu != nil && in.cpu == nil:
-		return in.gpu.Info().Provider
-	case in.cpu != nil && in.gpu == nil:
+	case len(in.gpus) > 0 && in.cpu == nil:
+		return in.gpus[0].Info().Provider
+	case in.cpu != nil && len(in.gpus) == 0:
 		return in.cpu.Info().Provider
 	}
 	return "nothing, or both"

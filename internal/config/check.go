@@ -23,7 +23,7 @@ const (
 
 var (
 	idPattern      = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
-	devicePattern  = regexp.MustCompile(`^([0-9]{1,3}|(GPU|MIG)-[0-9A-Za-z/-]{1,100})$`)
+	devicePattern  = regexp.MustCompile(`^(auto|all|[0-9]{1,3}|(GPU|MIG)-[0-9A-Za-z/-]{1,100})$`)
 	decoderPattern = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 	phcPattern     = regexp.MustCompile(`^\$argon2id\$v=19\$m=([0-9]{1,7}),t=([0-9]{1,3}),p=([0-9]{1,3})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$`)
 )
@@ -37,7 +37,7 @@ func (d *decoder) check(c *Config, o Options) {
 	d.oneOf("gpu.mode", c.GPU.Mode, "auto", "require", "off")
 	d.oneOf("gpu.memory", c.GPU.Memory, "auto", "mapped", "staged", "device", "heap")
 	if !devicePattern.MatchString(c.GPU.Device) {
-		d.failAt("gpu.device", c.GPU.Device, errors.New("want a number from 0, or a UUID like GPU-… or MIG-…"))
+		d.failAt("gpu.device", c.GPU.Device, errors.New("want auto, all, a number from 0, or a UUID like GPU-… or MIG-…"))
 	}
 	d.checkInference(&c.Inference, o.CheckBuiltin)
 	if c.Memory.Limit < 0 || c.Memory.Limit > 0 && c.Memory.Limit < 1<<20 {
@@ -131,6 +131,7 @@ func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, p
 		d.failAt(path+".password", "", errors.New("holds a line break or another control character"))
 	}
 	d.checkCameraURL(path, c, checkURL)
+	d.checkTLS(path, c)
 	d.oneOf(path+".transport", c.Transport, "auto", "tcp", "udp")
 	if n := c.Track(); c.VideoTrack != "auto" && (n < 1 || n > MaxVideoTrack) {
 		d.failAt(path+".video_track", c.VideoTrack, fmt.Errorf("want auto, or the number of a video track: 1 to %d", MaxVideoTrack))
@@ -140,6 +141,9 @@ func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, p
 	}
 	if !(c.Detect.FPS >= 0 && c.Detect.FPS <= 240) {
 		d.failAt(path+".detect.fps", number(c.Detect.FPS), errors.New("want 0 (every picture) to 240"))
+	}
+	if c.Detect.Priority < 1 || c.Detect.Priority > 10 {
+		d.failAt(path+".detect.priority", strconv.Itoa(c.Detect.Priority), errors.New("want 1 to 10"))
 	}
 	for label, score := range c.Detect.Objects {
 		p := path + ".detect.objects." + label
@@ -163,7 +167,7 @@ func (d *decoder) checkCameraURL(path string, c *Camera, checkURL func(url, user
 		d.failAt(path+".url", "", errors.New("missing: want rtsp://host/path"))
 		return
 	}
-	hasUser, err := checkURLForm(url)
+	hasUser, err := checkURLForm(url, c.Username != "")
 	if err == nil && checkURL != nil {
 		err = checkURL(url, c.Username, c.Password.Reveal())
 	}

@@ -38,7 +38,7 @@ type Auth struct {
 // GPU says whether and how a GPU is used.
 type GPU struct {
 	Mode   string `yaml:"mode"`   // auto|require|off
-	Device string `yaml:"device"` // ordinal from 0, or UUID (GPU-…, MIG-…)
+	Device string `yaml:"device"` // auto or all (every one), ordinal from 0, or UUID (GPU-…, MIG-…)
 	Memory string `yaml:"memory"` // auto|mapped|staged|device|heap
 }
 
@@ -75,6 +75,7 @@ type Camera struct {
 	URL               Secret        `yaml:"url"` // may hold credentials: never printed whole
 	Username          string        `yaml:"username"`
 	Password          Secret        `yaml:"password"`
+	TLS               TLS           `yaml:"tls"`         // with rtsps:// alone
 	Transport         string        `yaml:"transport"`   // auto|tcp|udp
 	VideoTrack        string        `yaml:"video_track"` // auto|1..16; see Track
 	Decoder           string        `yaml:"decoder"`     // auto|software|nvdec|<an FFmpeg decoder's name>
@@ -82,6 +83,13 @@ type Camera struct {
 	ConnectTimeout    time.Duration `yaml:"connect_timeout"`
 	FirstFrameTimeout time.Duration `yaml:"first_frame_timeout"`
 	StallTimeout      time.Duration `yaml:"stall_timeout"` // 0 = derived from frame rate and GOP
+}
+
+// TLS says by what a camera behind rtsps:// is known.
+type TLS struct {
+	CA          string `yaml:"ca"`          // file of PEM certificates; "" = those of the system
+	Fingerprint string `yaml:"fingerprint"` // sha256:HEX of the one certificate that is taken; "" = any valid one
+	Verify      bool   `yaml:"verify"`      // false = any certificate is taken
 }
 
 // MaxVideoTrack is the largest number of a video track.
@@ -99,7 +107,8 @@ func (c *Camera) Track() int {
 
 // Detect says what is looked for in a camera's pictures.
 type Detect struct {
-	Enabled bool               `yaml:"enabled"`
-	FPS     float64            `yaml:"fps"`     // 0 = every frame
-	Objects map[string]float64 `yaml:"objects"` // label → score threshold; empty = every label at score_threshold
+	Enabled  bool               `yaml:"enabled"`
+	FPS      float64            `yaml:"fps"`      // 0 = every frame
+	Priority int                `yaml:"priority"` // weight under overload, 1 to 10
+	Objects  map[string]float64 `yaml:"objects"`  // label → score threshold; empty = every label at score_threshold
 }

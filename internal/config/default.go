@@ -17,7 +17,7 @@ func Default() *Config {
 	return &Config{
 		Version: 1,
 		Server:  Server{Listen: "127.0.0.1:8080"},
-		GPU:     GPU{Mode: "auto", Device: "0", Memory: "auto"},
+		GPU:     GPU{Mode: "auto", Device: "auto", Memory: "auto"},
 		Inference: Inference{
 			Model:          "builtin:nanodet-g",
 			Provider:       "auto",
@@ -36,10 +36,11 @@ func Default() *Config {
 func DefaultCamera() Camera {
 	return Camera{
 		Enabled:    true,
+		TLS:        TLS{Verify: true},
 		Transport:  "auto",
 		VideoTrack: "auto",
 		Decoder:    "auto",
-		Detect:     Detect{Enabled: true, FPS: 10},
+		Detect:     Detect{Enabled: true, FPS: 10, Priority: 1},
 		// Cameras that have just booted answer after 10 to 15 s and send their
 		// first picture 20 s later still.
 		ConnectTimeout:    15 * time.Second,

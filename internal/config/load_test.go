@@ -107,7 +107,7 @@ func TestGoodFiles(t *testing.T) {
 // every is what testdata/every.good.yaml says.
 func every() *config.Config {
 	gate := config.Camera{
-		Name: `Küche / "Back Porch" #2`, URL: config.NewSecret("rtsp://viewer:P@ss@192.0.2.10:554/s?a=1"),
+		Name: `Küche / "Back Porch" #2`, URL: config.NewSecret("rtsp://viewer:P@ss@192.0.2.10:554/s?a=1"), TLS: config.TLS{Verify: true},
 		Transport: "udp", VideoTrack: "2", Decoder: "h264_cuvid",
 		Detect:         config.Detect{FPS: 0.5, Objects: map[string]float64{"person": 0, "traffic light": 1}},
 		ConnectTimeout: time.Minute, FirstFrameTimeout: 90 * time.Second, StallTimeout: 2 * time.Second,

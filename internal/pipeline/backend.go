@@ -22,6 +22,9 @@ func (p *Pipeline) System() web.System {
 	s.Ready, s.Reason = p.Ready()
 	s.Memory = p.memory()
 	s.Inference = p.inference()
+	s.Governor = p.governors()
+	s.Platform.GPUs = p.gpus()
+	s.Capacity = p.Capacity(nil)
 	return s
 }
 
@@ -47,19 +50,16 @@ func (p *Pipeline) Camera(id string) (web.Camera, bool) {
 // Ready says whether detections are being made, and if not, why not. A camera
 // that is away does not make the box unready.
 func (p *Pipeline) Ready() (bool, string) {
-	if p.model == nil {
+	if len(p.bays) == 0 {
 		return false, "no inference: " + p.engineProblem
 	}
-	if p.gpu != nil {
-		if err := p.gpu.Err(); err != nil {
-			return false, err.Error()
+	if err := p.LostErr(); err != nil {
+		return false, err.Error()
+	}
+	for _, s := range p.stations() {
+		if reason := s.sick(); reason != "" {
+			return false, reason
 		}
-	}
-	if reason, _ := p.health.state(); reason != "" {
-		return false, "the model is unhealthy: " + reason
-	}
-	if n := p.zeros(); n >= zerosAreSick {
-		return false, fmt.Sprintf("the model is unhealthy: all of its scores were exactly 0 in the last %d pictures", n)
 	}
 	if !p.Alive() {
 		return false, fmt.Sprintf("inference has not answered for %s", stuckAfter)
@@ -70,13 +70,6 @@ func (p *Pipeline) Ready() (bool, string) {
 // zerosAreSick is how many pictures without any score make a model unhealthy:
 // half a minute of one camera at 10 a second.
 const zerosAreSick = 300
-
-func (p *Pipeline) zeros() uint64 {
-	if p.zeroStreak == nil {
-		return 0
-	}
-	return p.zeroStreak()
-}
 
 // Detections subscribes to the results of the cameras named, or of all.
 func (p *Pipeline) Detections(cameras []string) web.Subscription {
@@ -129,10 +122,10 @@ func (c *camera) feed(annotated bool) *feed {
 }
 
 func (p *Pipeline) inference() web.Inference {
-	if p.model == nil {
+	if len(p.bays) == 0 {
 		return web.Inference{Model: p.cfg.Inference.Model, Notes: []string{p.engineProblem}}
 	}
-	info := p.model.Info()
+	info := p.stations()[0].model.Info()
 	in := web.Inference{
 		Model: info.Model, Provider: info.Provider, Precision: info.Precision,
 		Library: info.Library, LibraryVersion: info.Version,

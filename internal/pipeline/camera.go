@@ -15,6 +15,7 @@ import (
 	"edgecam/infer/track"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
+	"edgecam/internal/pipeline/schedule"
 )
 
 // viewerInterval bounds the pictures drawn for viewers to about 15 a second;
@@ -36,6 +37,7 @@ type camera struct {
 
 	disabled   string              // why it is, in words; "" = it runs
 	supervisor *capture.Supervisor // nil when disabled
+	st         *station            // where it is decoded and analysed; nil when disabled and without inference
 	lane       *lane               // nil when the camera is not analysed
 	raw        *feed
 	annotated  *feed
@@ -47,14 +49,17 @@ type camera struct {
 	inferred *rate
 	drops    drops
 	total    atomic.Uint64 // pictures inferred since start
+	activity *activity
+	limit    limit // of the station's governor
 
 	// owned by the decoding goroutine
-	pace      pace
+	pace      schedule.Pace
 	lastShown time.Time
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
 
-	seq atomic.Uint64 // of the last decoded picture, across sessions
+	seq     *atomic.Uint64 // of the last decoded picture, across sessions and the cameras in its place
+	retired atomic.Bool    // another camera is in its place: what still comes is of no interest
 
 	publishing sync.Mutex
 	inherited  bool // guarded by publishing: another camera has the feeds now
@@ -68,25 +73,33 @@ type camera struct {
 // newCamera lists the stages in the order in which a frame walks through them.
 func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 	c := &camera{id: id, cfg: cfg, p: p, logger: p.logger.With("camera", id), inferred: newRate(p.now()), lost: map[string]uint64{}}
+	c.seq, c.activity = new(atomic.Uint64), newActivity(p.now())
 	c.ages = newAges()
 	c.raw = newFeed(id, false, p, c.logger)
 	c.annotated = newFeed(id, true, p, c.logger)
-	if p.model != nil && cfg.Detect.Enabled {
+	if len(p.bays) > 0 && cfg.Detect.Enabled {
 		t, err := thresholds(p.engineLabels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
 		if err != nil {
 			return nil, fmt.Errorf("camera %s: %w", id, err)
 		}
 		c.thresholds = t
 		c.tracker = track.New(track.Options{})
-		c.pace = newPace(cfg.Detect.FPS)
+		c.pace = schedule.NewPace(cfg.Detect.FPS)
 	}
 	if !cfg.Enabled {
 		c.disabled = "disabled in the configuration"
 		return c, nil
 	}
+	if !cfg.TLS.Verify {
+		c.logger.Warn("the camera's certificate is not checked: whoever answers at its address gets the login", "key", "tls.verify")
+	}
 	sup, err := capture.NewSupervisor(capture.Options{
 		Camera:            id,
+		Host:              hostOf(cfg),
+		Hosts:             &p.hosts,
+		Prober:            p.prober,
 		Open:              c.opener(),
+		Admit:             p.starts.admit,
 		NewDecoder:        c.newDecoder,
 		Emit:              c.emit,
 		ConnectTimeout:    cfg.ConnectTimeout,
@@ -98,8 +111,9 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		return nil, fmt.Errorf("camera %s: %w", id, err)
 	}
 	c.supervisor = sup
+	c.st = p.place(id)
 	if c.tracker != nil {
-		c.lane = p.sched.add(c)
+		c.lane = c.st.sched.add(c)
 	}
 	return c, nil
 }
@@ -124,14 +138,23 @@ func (c *camera) inherit(old *camera) {
 	old.publishing.Lock()
 	defer old.publishing.Unlock()
 	old.inherited = true
-	c.raw, c.annotated = old.raw, old.annotated
+	c.raw, c.annotated, c.seq = old.raw, old.annotated, old.seq
+}
+
+// retire makes sure that nothing of the camera is shown or published any more,
+// before it has ended: another one goes on in its place.
+func (c *camera) retire() {
+	c.retired.Store(true)
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	c.gone = true
 }
 
 // end takes the stages after capture down. Nothing of the camera is published
 // once it has returned.
 func (c *camera) end() {
 	if c.lane != nil {
-		c.p.sched.remove(c.lane)
+		c.st.sched.remove(c.lane)
 	}
 	c.publishing.Lock()
 	c.gone = true
@@ -147,16 +170,42 @@ func (c *camera) end() {
 // emit takes a decoded picture from the camera's decoder to viewers and
 // inference. It consumes f.
 func (c *camera) emit(f *framepool.Frame) {
+	if c.retired.Load() {
+		f.Release()
+		return
+	}
 	received := f.Meta().Received
-	due := c.lane != nil && c.pace.due(received)
+	if tooOld(received, c.p.now()) {
+		c.drops.add(dropTooOld)
+		f.Release()
+		return
+	}
+	due := c.lane != nil && c.due(received)
 	c.show(f, due, received)
 	if !due {
 		f.Release()
 		return
 	}
-	if c.p.sched.offer(c.lane, f) {
+	c.st.load.due.Add(1)
+	if c.st.sched.offer(c.lane, f) {
 		c.drops.add(dropBusy)
+		c.st.load.lost.Add(1)
 	}
+}
+
+// due says whether the picture is analysed, at the rate that the camera is set to
+// or the lower one that the governor leaves it.
+func (c *camera) due(received time.Time) bool {
+	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS))
+	return c.pace.Due(received)
+}
+
+// gpu is the card that the camera's frames may lie on, nil without.
+func (c *camera) gpu() *GPU {
+	if c.st == nil {
+		return nil
+	}
+	return c.st.gpu
 }
 
 // show offers a picture that just came to those who watch. One that is due for
@@ -173,9 +222,9 @@ func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
 		return
 	}
 	c.lastShown = received
-	c.raw.offer(picture{frame: f})
+	c.raw.offer(picture{frame: f, gpu: c.gpu()})
 	if silent {
-		c.annotated.offer(picture{frame: f})
+		c.annotated.offer(picture{frame: f, gpu: c.gpu()})
 	}
 }
 
@@ -188,6 +237,12 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		return
 	}
 	m := f.Meta()
+	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > maxFrameAge/4 {
+		// Too old for having waited. An engine that takes as long by itself is all
+		// that there is: what it was given fresh is shown, with its age.
+		c.drops.add(dropTooOld)
+		return
+	}
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
 	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
 	var objects []event.Object
@@ -197,8 +252,10 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	published := c.p.now()
 	// The counts come first: who hears of a detection finds it counted.
 	c.ages.observe(m, at, published)
+	c.observed(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
+	c.st.load.published(published.Sub(m.Received))
 	if watched {
 		c.p.broker.Publish(&event.Detection{
 			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
@@ -206,7 +263,7 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		})
 	}
 	if drawn {
-		c.annotated.offer(picture{frame: f, objects: objects})
+		c.annotated.offer(picture{frame: f, gpu: c.gpu(), objects: objects})
 	}
 }
 
@@ -220,11 +277,26 @@ func (c *camera) objects(tracked []track.Object) []event.Object {
 	return out
 }
 
+// tooOld says whether a picture that arrived at a time is of no use any more,
+// neither to inference nor to viewers.
+func tooOld(received, now time.Time) bool { return now.Sub(received) > maxFrameAge }
+
+// hostOf is where a camera's sessions go to, "" where its URL is wrong: opening
+// it then says so.
+func hostOf(cfg config.Camera) string {
+	target, err := rtsp.ParseURL(cfg.URL.Reveal(), cfg.Username, cfg.Password.Reveal())
+	if err != nil {
+		return ""
+	}
+	return target.Addr()
+}
+
 func (c *camera) opener() func(attempt int) (capture.Source, error) {
 	memory := &rtsp.TransportMemory{}
 	return func(int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
+			TLS:       rtsp.TLS{CA: c.cfg.TLS.CA, Fingerprint: c.cfg.TLS.Fingerprint, SkipVerify: !c.cfg.TLS.Verify},
 			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
 			VideoTrack:     c.cfg.Track(),
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
@@ -235,11 +307,11 @@ func (c *camera) opener() func(attempt int) (capture.Source, error) {
 // newDecoder makes the decoder of a session; the one before is closed by then.
 func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	o := decode.Options{
-		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: &c.seq,
+		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
-		Logger: c.p.logger,
+		CPU: c.p.software, Logger: c.p.logger,
 	}
-	c.p.gpu.serve(&o)
+	c.gpu().serve(&o)
 	d, err := decode.New(o)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,6 @@ const jpegQuality = 82
 type drawer struct {
 	ctx           context.Context //nolint:containedctx // of the feed's goroutine, whose life the drawer shares
 	codecs        *avcodec.Library
-	gpu           *GPU        // nil without
 	copied        hostPicture // of a frame in the card's memory
 	renderer      *overlay.Renderer
 	encoder       *avcodec.JPEGEncoder
@@ -61,7 +60,7 @@ func (d *drawer) render(p picture, annotate bool) (overlay.Canvas, error) {
 	for _, o := range p.objects {
 		d.items = append(d.items, overlay.Item{Label: o.Label, Track: o.Track, Score: o.Score, Box: o.Box})
 	}
-	f, err := d.within(p.frame)
+	f, err := d.within(p)
 	if err != nil {
 		return overlay.Canvas{}, err
 	}
@@ -69,13 +68,13 @@ func (d *drawer) render(p picture, annotate bool) (overlay.Canvas, error) {
 	return d.renderer.Render(f, d.items, annotate)
 }
 
-// within gives a frame that the processor reads: f itself, or a small copy of one
-// in the card's memory. It borrows f; the caller releases what it returns.
-func (d *drawer) within(f *framepool.Frame) (*framepool.Frame, error) {
-	if f.Memory() != framepool.MemoryDevice || d.gpu == nil {
-		return f.Retain(), nil
+// within gives a frame that the processor reads: p's own, or a small copy of one
+// in the card's memory. It borrows p's; the caller releases what it returns.
+func (d *drawer) within(p picture) (*framepool.Frame, error) {
+	if p.frame.Memory() != framepool.MemoryDevice || p.gpu == nil {
+		return p.frame.Retain(), nil
 	}
-	return d.gpu.picture(d.ctx, f, &d.copied)
+	return p.gpu.picture(d.ctx, p.frame, &d.copied)
 }
 
 // fit makes an encoder for pictures of a size.

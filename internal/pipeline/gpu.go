@@ -34,18 +34,23 @@ type GPUOptions struct {
 	// CallTimeout is cuda.DeviceOptions'.
 	CallTimeout time.Duration
 	Logger      *slog.Logger
+
+	reset bool // the context that is there has failed
 }
 
 // GPU is a graphics card at work: it decodes where it can, reads the frames
 // where they lie, runs the model and filters its outputs. One goroutine, the
 // device's, makes all calls.
 type GPU struct {
+	options   GPUOptions // it was opened with
+	driver    *cuda.Driver
 	card      platform.GPU
 	rules     preprocess.Rules
 	dev       *cuda.Device
 	mapper    *cuda.Mapper            // nil where the device cannot register memory
 	decoder   *avcodec.HardwareDevice // nil where it does not decode
 	noDecoder string                  // why
+	queue     *decode.Queue           // in front of decoder; nil where it does not decode
 	engine    *ort.DeviceEngine
 	how       *strategies
 	logger    *slog.Logger
@@ -90,7 +95,7 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GPU{card: o.Card, rules: rules, logger: o.Logger}
+	g := &GPU{options: o, driver: o.Driver, card: o.Card, rules: rules, logger: o.Logger}
 	if err := g.open(ctx, o); err != nil {
 		g.Close()
 		return nil, err
@@ -98,8 +103,15 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
+// again opens a lost card anew, after Close and once nothing uses it any more.
+func (g *GPU) again(ctx context.Context) (*GPU, error) {
+	o := g.options
+	o.reset = true
+	return OpenGPU(ctx, o)
+}
+
 func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
-	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{Index: g.card.Index, CallTimeout: o.CallTimeout, Logger: o.Logger}); err != nil {
+	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{Index: g.card.Index, CallTimeout: o.CallTimeout, Reset: o.reset, Logger: o.Logger}); err != nil {
 		return err
 	}
 	if g.rules.Register {
@@ -107,6 +119,9 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	}
 	if err = g.openDecoder(o.Codecs); err != nil {
 		return err
+	}
+	if g.decoder != nil {
+		g.openQueue(ctx)
 	}
 	if g.engine, err = ort.NewDevice(ctx, g.dev, o.Engine); err != nil {
 		return err
@@ -143,7 +158,11 @@ func (g *GPU) openDecoder(codecs *avcodec.Library) (err error) {
 func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
 	path := ""
 	if o.Engine.StateDir != "" {
-		path = filepath.Join(o.Engine.StateDir, "memory-strategies.json")
+		name := "memory-strategies.json"
+		if g.card.Index > 0 { // each card has a file of its own, as each writes all of it
+			name = fmt.Sprintf("memory-strategies-%d.json", g.card.Index)
+		}
+		path = filepath.Join(o.Engine.StateDir, name)
 	}
 	_, half := g.engine.Input()
 	ch, err := preprocess.NewChooser(g.dev, preprocess.ChooserOptions{
@@ -269,4 +288,7 @@ func (g *GPU) serve(o *decode.Options) {
 	}
 	o.Installed = g.card.Integrated
 	o.CUDA, o.NoCUDA, o.Lost = g.decoder, g.noDecoder, g.dev.Lost()
+	if g.queue != nil {
+		o.Queue = g.queue
+	}
 }

@@ -59,7 +59,7 @@ func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
 	}
 	b := &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}
 	b.Pipeline, err = pipeline.New(pipeline.Options{
-		Config: cfg, GPU: gpu, Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
+		Config: cfg, GPUs: []*pipeline.GPU{gpu}, Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -134,8 +134,20 @@ type answer struct {
 }
 
 func runBatch(r runner, frames []*framepool.Frame, threshold float32) (answer, error) {
-	a := answer{found: make([][]infer.Detection, len(frames)), transforms: make([]preprocess.Transform, len(frames))}
-	return a, r.run(frames, func(int) float32 { return threshold }, a.found, a.transforms)
+	b := batchOf(frames)
+	err := r.begin(b, func(int) float32 { return threshold })
+	if err == nil {
+		err = r.finish(b)
+	}
+	return answer{b.detections, b.transforms}, err
+}
+
+func batchOf(frames []*framepool.Frame) *batch {
+	b := newBatch(len(frames))
+	for _, f := range frames {
+		b.add(job{frame: f})
+	}
+	return b
 }
 
 // onCPU is the answer of the path without a GPU, frame by frame.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/infer/candidates"
 	"edgecam/platform/cuda"
@@ -20,6 +19,9 @@ type gpuRunner struct {
 	ctx   context.Context //nolint:containedctx // of the worker, whose life the runner shares
 	batch *gpuBatch
 	visit func(*cuda.Context) error // r.visitDevice, bound once
+
+	current *batch                  // nil = none is begun
+	counts  func(class int) float32 // score that counts in it, bound once
 
 	// of the visit, and of run once that has succeeded
 	sources []preprocess.Source
@@ -39,16 +41,30 @@ func newGPURunner(ctx context.Context, g *GPU) runner {
 		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n),
 		whole: make([]wholeOutputs, n),
 	}
-	r.visit = r.visitDevice
+	r.visit, r.counts = r.visitDevice, func(class int) float32 { return r.batch.threshold(0, class) }
 	return r
 }
 
-func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) float32, out [][]infer.Detection, transforms []preprocess.Transform) error {
+func (r *gpuRunner) depth() int { return 1 }
+
+func (r *gpuRunner) begin(b *batch, threshold func(class int) float32) error {
+	if r.current != nil {
+		return errors.New("begin batch: the one before is not finished")
+	}
 	if err := r.g.dev.Err(); err != nil {
 		return err // and the batch that was lost with it stays as it is
 	}
-	r.g.how.learn(r.ctx, frames)
-	r.batch.fill(frames, threshold)
+	r.g.how.learn(r.ctx, b.frames)
+	r.batch.fill(b.frames, threshold)
+	r.current = b
+	return nil
+}
+
+func (r *gpuRunner) finish(b *batch) error {
+	if r.current != b {
+		return errNotBegun
+	}
+	r.current = nil
 	err := r.g.dev.Do(r.ctx, "infer batch", r.visit)
 	r.g.feed.Release()
 	var lost *cuda.LostError
@@ -59,9 +75,9 @@ func (r *gpuRunner) run(frames []*framepool.Frame, threshold func(class int) flo
 	if err != nil {
 		return err
 	}
-	copy(transforms, r.batch.transforms[:len(frames)])
-	r.g.nms.SetThresholds(threshold)
-	return r.decode(out[:len(frames)])
+	copy(b.transforms, r.batch.transforms)
+	r.g.nms.SetThresholds(r.counts)
+	return r.decode(b.detections)
 }
 
 // decode makes detections of what the visit found.

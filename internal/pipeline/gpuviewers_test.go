@@ -62,9 +62,9 @@ func TestGPUViewersSeeTheSamePicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Y, want.Cb, want.Cr = slices.Clone(want.Y), slices.Clone(want.Cb), slices.Clone(want.Cr)
-	d := drawer{ctx: t.Context(), gpu: g}
+	d := drawer{ctx: t.Context()}
 	for range 2 { // into memory that is there
-		got, err := d.render(picture{frame: onDevice}, false)
+		got, err := d.render(picture{frame: onDevice, gpu: g}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,10 +108,10 @@ func TestGPUViewersHang(t *testing.T) {
 	f := clip(t, g, 1, 1)[0]
 	onDevice := onCard(t, g, f)
 	f.Release()
-	d := drawer{ctx: t.Context(), gpu: g}
+	d := drawer{ctx: t.Context()}
 	b.Block("cuLaunchKernel")
 	began := time.Now()
-	_, err := d.render(picture{frame: onDevice}, false)
+	_, err := d.render(picture{frame: onDevice, gpu: g}, false)
 	var late *cuda.TimeoutError
 	if !errors.As(err, &late) || late.Name != "draw for viewers" || time.Since(began) > hurried+2*time.Second {
 		t.Errorf("error %v", err)

@@ -52,7 +52,8 @@ func TestPulse(t *testing.T) {
 
 func TestAModelThatGivesOnlyZerosIsUnhealthy(t *testing.T) {
 	streak := uint64(zerosAreSick - 1)
-	p := &Pipeline{model: noEngine{}, health: newHealth(slog.New(slog.DiscardHandler), time.Now), now: time.Now, zeroStreak: func() uint64 { return streak }}
+	st := &station{model: noEngine{}, health: newHealth(slog.New(slog.DiscardHandler), time.Now), zeros: func() uint64 { return streak }}
+	p := &Pipeline{now: time.Now, bays: []*bay{{st: st}}}
 	if ok, why := p.Ready(); !ok {
 		t.Fatalf("not ready: %s", why)
 	}

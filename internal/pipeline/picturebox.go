@@ -11,6 +11,7 @@ import (
 // the frame was inferred.
 type picture struct {
 	frame   *framepool.Frame
+	gpu     *GPU // the card whose memory the frame may lie in; nil without
 	objects []event.Object
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"edgecam/capture"
+	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/internal/config"
@@ -31,16 +33,20 @@ type Options struct {
 	// Bad names cameras that the configuration has and that cannot be used,
 	// with the reason: they are shown so that nobody looks for them in vain.
 	Bad map[string]string
-	// Engine is the loaded model on the processor, GPU the card with its own; at
-	// most one is set. With neither the cameras run without inference, for the
-	// reason in EngineProblem.
+	// GPUs are the cards with a model each, Engine is the loaded model on the
+	// processor; at most one of both is set. With neither the cameras run without
+	// inference, for the reason in EngineProblem. The caller closes them after Run.
 	Engine        infer.Engine
-	GPU           *GPU
+	GPUs          []*GPU
 	EngineProblem string
+	// Unused are cards that were meant to serve and cannot, with the reason: they
+	// are shown.
+	Unused []UnusedGPU
 	// ZeroStreak gives in how many pictures in a row, up to the last, every
 	// score was exactly 0: a network at work gives none. nil = not known. A GPU
 	// counts by itself.
 	ZeroStreak func() uint64
+	Cards      []CardMeter // of the GPUs in use, as far as they tell
 	Budget     *framepool.Budget
 	Codecs     *avcodec.Library
 	System     web.System // what does not change while the pipeline runs
@@ -51,15 +57,13 @@ type Options struct {
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
 type Pipeline struct {
 	cfg           *config.Config // of the start: what a reload does not change
-	model         model          // nil without inference
-	openRunner    func(ctx context.Context) (runner, error)
-	gpu           *GPU // nil without
 	engineLabels  []string
 	engineProblem string
 	engineStats   *engineStats
-	zeroStreak    func() uint64
+	unused        []UnusedGPU
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
+	hosts         capture.Hosts // of all cameras, through every reload
 	system        web.System
 	version       string
 	logger        *slog.Logger
@@ -67,12 +71,18 @@ type Pipeline struct {
 	start         time.Time // monotonic zero of the pipeline's own clocks
 	startedAt     time.Time // the same moment on the wall clock
 
-	sched  *scheduler
-	health *health
-	broker *event.Broker
+	prober *capture.Prober
 
-	workers []*worker
-	started chan struct{} // closed when Run has started the cameras
+	software *decode.Queue // in front of decoders in software
+	starts   *starts
+	observe  func(Result) // nil = nobody
+	meters   meters
+
+	broker *event.Broker
+	bays   []*bay // one a device; none without inference
+
+	running errgroup.Group // stations and those who watch them
+	started chan struct{}  // closed when Run has started the cameras
 
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
 	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
@@ -80,7 +90,11 @@ type Pipeline struct {
 	mu      sync.Mutex
 	current *config.Config // cfg with the cameras of the last reload
 	cameras map[string]*running
-	ctx     context.Context // of Run; nil before
+	homes   map[string]int     // camera id → index of its bay
+	loads   map[string]float64 // what cameras are known to bring: samples a second
+	left    []*running         // cameras of a lost card that have not ended yet
+	outage  chan struct{}      // closed while every card is lost
+	ctx     context.Context    // of Run; nil before
 	closed  bool
 }
 
@@ -96,17 +110,15 @@ type running struct {
 func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
-		cfg: o.Config, current: o.Config, gpu: o.GPU, engineProblem: o.EngineProblem,
-		engineStats: newEngineStats(), zeroStreak: o.ZeroStreak, budget: o.Budget, codecs: o.Codecs,
-		system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
-		sched: newScheduler(now), health: newHealth(o.Logger, now), broker: event.NewBroker(),
-		cameras: map[string]*running{}, started: make(chan struct{}),
+		cfg: o.Config, current: o.Config, engineProblem: o.EngineProblem, engineStats: newEngineStats(), unused: o.Unused,
+		budget: o.Budget, codecs: o.Codecs, system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
+		prober: capture.NewProber(), broker: event.NewBroker(), cameras: map[string]*running{}, homes: map[string]int{}, loads: map[string]float64{},
+		outage: make(chan struct{}), started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
-	p.takeEngine(o)
-	if p.model != nil {
-		p.engineLabels = p.model.Info().Labels
-	}
+	p.makeBays(o)
+	p.meters = newMeters(o.Cards)
+	p.software, p.starts = softwareQueue(), newStarts(p.setUpTime)
 	bad := map[string]string{}
 	maps.Copy(bad, o.Bad)
 	for _, id := range sortedIDs(o.Config.Cameras) {
@@ -127,21 +139,19 @@ func New(o Options) (*Pipeline, error) {
 		p.cameras[id] = &running{cam: cam}
 		p.bad = append(p.bad, id)
 	}
-	for range p.workerCount() {
-		p.workers = append(p.workers, p.newWorker())
-	}
 	return p, nil
 }
 
 // Run runs until ctx ends. When it returns every session has been torn down,
 // every goroutine has ended and every frame is back in its pool.
 func (p *Pipeline) Run(ctx context.Context) error {
-	workers, wctx := errgroup.WithContext(context.WithoutCancel(ctx))
-	for _, w := range p.workers {
-		workers.Go(func() error { return w.run(wctx) })
-	}
 	p.mu.Lock()
 	p.ctx = ctx
+	for _, b := range p.bays {
+		p.startStationLocked(b.st)
+		p.running.Go(func() error { p.watch(ctx, b); return nil })
+	}
+	p.running.Go(func() error { p.meter(ctx); return nil })
 	for _, r := range p.cameras {
 		p.startLocked(r)
 	}
@@ -158,9 +168,14 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	for _, r := range p.cameras {
 		<-r.done
 	}
-	p.sched.stop()
+	p.awaitLeft()
+	for _, b := range p.bays {
+		b.st.stop()
+	}
 	p.broker.Close()
-	return workers.Wait()
+	err := p.running.Wait()
+	p.closeReopened()
+	return err
 }
 
 // Started is closed when Run has started the cameras, and Reload may be called.
@@ -194,13 +209,10 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	if err != nil {
 		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
 	}
-	for id, cam := range fresh {
-		if old, ok := p.camera(id); ok {
-			cam.inherit(old)
-		}
-	}
+	p.hand(fresh)
 	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
 	p.bad = nil
+	p.forget(diff.Removed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, cam := range fresh {
@@ -211,6 +223,15 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	next.Cameras = cfg.Cameras
 	p.current = &next
 	return diff, nil
+}
+
+// hand gives each new camera the viewers of the one that it takes the place of.
+func (p *Pipeline) hand(fresh map[string]*camera) {
+	for id, cam := range fresh {
+		if old, ok := p.camera(id); ok {
+			cam.inherit(old)
+		}
+	}
 }
 
 // build makes the cameras named by ids, all or none.
@@ -253,7 +274,10 @@ func (p *Pipeline) stop(ids []string) {
 // discard gives back what newCamera took for a camera that never ran.
 func (p *Pipeline) discard(c *camera) {
 	if c.lane != nil {
-		p.sched.remove(c.lane)
+		c.st.sched.remove(c.lane)
+	}
+	if _, ok := p.camera(c.id); !ok {
+		p.forget([]string{c.id})
 	}
 }
 
@@ -262,35 +286,12 @@ func (p *Pipeline) discard(c *camera) {
 // does not.
 func (p *Pipeline) Alive() bool {
 	now := p.now()
-	for _, w := range p.workers {
-		if w.pulse.stuck(now, stuckAfter) {
+	for _, s := range p.stations() {
+		if s.stuck(now) {
 			return false
 		}
 	}
 	return true
-}
-
-// model is what the pipeline asks of an engine, wherever it runs.
-type model interface{ Info() infer.Info }
-
-// takeEngine sets where frames are inferred.
-func (p *Pipeline) takeEngine(o Options) {
-	switch {
-	case o.GPU != nil:
-		p.model, p.zeroStreak = o.GPU, o.GPU.zeros.n.Load
-		p.openRunner = func(ctx context.Context) (runner, error) { return newGPURunner(ctx, o.GPU), nil }
-	case o.Engine != nil:
-		p.model = o.Engine
-		p.openRunner = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, o.Engine) }
-	}
-}
-
-// workerCount is how many frames are worked on at once.
-func (p *Pipeline) workerCount() int {
-	if p.model == nil {
-		return 0
-	}
-	return max(1, p.model.Info().Threads)
 }
 
 // camera gives the camera with an id.

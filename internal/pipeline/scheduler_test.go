@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edgecam/framepool"
+	"edgecam/internal/pipeline/schedule"
 )
 
 // clock is a time that tests move.
@@ -31,25 +32,35 @@ func (c *clock) advance(d time.Duration) {
 }
 
 func testFrame(camera string, seq uint64) *framepool.Frame {
-	m := framepool.Meta{Camera: camera, Seq: seq, Format: framepool.Gray8, Width: 2, Height: 2, Stride: [3]int{2}}
+	return testFrameAt(camera, seq, time.Now())
+}
+
+func testFrameAt(camera string, seq uint64, received time.Time) *framepool.Frame {
+	m := framepool.Meta{Camera: camera, Seq: seq, Received: received, Format: framepool.Gray8, Width: 2, Height: 2, Stride: [3]int{2}}
 	return framepool.NewHeapFrame(m, [][]byte{make([]byte, 4)})
+}
+
+// takeIdle takes as a worker that has nothing in flight.
+func takeIdle(s *scheduler, dst []job) int {
+	n, _ := s.take(dst, schedule.NewFlight(schedule.NewTimes(len(dst))), &alarm{})
+	return n
 }
 
 func TestSchedulerServesTheLongestWaiting(t *testing.T) {
 	c := newClock()
-	s := newScheduler(c.now)
+	s := newScheduler(c.now, time.Second)
 	a, b := s.add(&camera{id: "a"}), s.add(&camera{id: "b"})
-	s.offer(a, testFrame("a", 1))
+	s.offer(a, testFrameAt("a", 1, c.now()))
 	c.advance(time.Millisecond)
-	s.offer(b, testFrame("b", 1))
+	s.offer(b, testFrameAt("b", 1, c.now()))
 	c.advance(time.Millisecond)
 	// A newer frame takes the old one's place but not its turn.
-	if !s.offer(a, testFrame("a", 2)) {
+	if !s.offer(a, testFrameAt("a", 2, c.now())) {
 		t.Error("the second frame of a replaced nothing")
 	}
 	jobs := make([]job, 1)
 	for _, want := range []string{"a 2", "b 1"} {
-		if n := s.take(jobs); n != 1 {
+		if n := takeIdle(s, jobs); n != 1 {
 			t.Fatalf("took %d jobs, want 1", n)
 		}
 		m := jobs[0].frame.Meta()
@@ -65,23 +76,23 @@ func TestSchedulerServesTheLongestWaiting(t *testing.T) {
 
 func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
 	c := newClock()
-	s := newScheduler(c.now)
+	s := newScheduler(c.now, time.Second)
 	a, b := s.add(&camera{id: "a"}), s.add(&camera{id: "b"})
 	s.offer(a, testFrame("a", 1))
 	jobs := make([]job, 4)
-	if n := s.take(jobs); n != 1 {
+	if n := takeIdle(s, jobs); n != 1 {
 		t.Fatalf("took %d jobs, want 1", n)
 	}
 	first := jobs[0]
 	s.offer(a, testFrame("a", 2))
 	s.offer(b, testFrame("b", 1))
-	if n := s.take(jobs); n != 1 || jobs[0].lane != b {
+	if n := takeIdle(s, jobs); n != 1 || jobs[0].lane != b {
 		t.Fatalf("took %d jobs, want b alone: a has one in flight", n)
 	}
 	jobs[0].frame.Release()
 	first.frame.Release()
 	s.done(first.lane)
-	if n := s.take(jobs); n != 1 || jobs[0].frame.Meta().Seq != 2 {
+	if n := takeIdle(s, jobs); n != 1 || jobs[0].frame.Meta().Seq != 2 {
 		t.Fatalf("took %d jobs, want the second frame of a", n)
 	}
 	jobs[0].frame.Release()
@@ -90,13 +101,13 @@ func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
 }
 
 func TestSchedulerGivesFramesOfARemovedCameraBack(t *testing.T) {
-	s := newScheduler(time.Now)
+	s := newScheduler(time.Now, time.Second)
 	a := s.add(&camera{id: "a"})
 	s.offer(a, testFrame("a", 1))
 	s.remove(a)
 	s.offer(a, testFrame("a", 2)) // a decoder's last picture may come late
 	s.stop()
-	if n := s.take(make([]job, 1)); n != 0 {
+	if n := takeIdle(s, make([]job, 1)); n != 0 {
 		t.Errorf("took %d jobs of a stopped scheduler", n)
 	}
 }
@@ -104,7 +115,7 @@ func TestSchedulerGivesFramesOfARemovedCameraBack(t *testing.T) {
 // Whatever the order of offers, takes and removals: every frame is released
 // once, a camera is never served twice at once, and its frames come in order.
 func TestSchedulerUnderLoad(t *testing.T) {
-	s := newScheduler(time.Now)
+	s := newScheduler(time.Now, time.Second)
 	const cameras, frames, workers = 6, 400, 3
 	type watch struct {
 		mu   sync.Mutex
@@ -122,7 +133,7 @@ func TestSchedulerUnderLoad(t *testing.T) {
 	for range workers {
 		working.Go(func() {
 			jobs := make([]job, 2)
-			for n := s.take(jobs); n > 0; n = s.take(jobs) {
+			for n := takeIdle(s, jobs); n > 0; n = takeIdle(s, jobs) {
 				for _, j := range jobs[:n] {
 					w := watches[j.lane]
 					w.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"edgecam/framepool"
 	"edgecam/infer"
+	"edgecam/internal/pipeline/schedule"
 	"edgecam/preprocess"
 )
 
@@ -14,36 +15,33 @@ import (
 // counted, whatever made it old.
 const maxFrameAge = time.Second
 
-// worker takes frames from the scheduler through a runner and the tracker to
-// publication. There are as many as the engine profits from.
-type worker struct {
-	sched  *scheduler
-	open   func(ctx context.Context) (runner, error)
-	health *health
-	pulse  *pulse
-	stats  *engineStats
-	now    func() time.Time
+// waitedLeast is what a wait for a batch takes at least. One that returns sooner
+// found the batch at its end already, and does not say when that was.
+const waitedLeast = 50 * time.Microsecond
 
-	jobs []job
-	hand []job // the part of jobs that is being worked on
-	// of the jobs in hand
-	frames     []*framepool.Frame
-	transforms []preprocess.Transform
-	detections [][]infer.Detection
+// worker takes frames from the scheduler through a runner and the tracker to
+// publication. There are as many as the engine profits from. While a batch is in
+// flight it collects the next one, as far as the runner's depth goes.
+type worker struct {
+	st    *station
+	only  bool // there is no other for this engine
+	pulse *pulse
+	now   func() time.Time
+
+	flight *schedule.Flight
+	alarm  alarm
+	jobs   []job    // what take fills
+	flying []*batch // begun and not finished, the oldest first
+	spare  []*batch
+	asking *batch // that is being begun
 
 	thresholds func(class int) float32 // w.threshold, bound once
 }
 
-// stamps are the moments of one batch (monotonic).
-type stamps struct{ batched, inferred time.Time }
-
-func (p *Pipeline) newWorker() *worker {
-	n := max(1, p.model.Info().MaxBatch)
+func (s *station) newWorker(only bool) *worker {
 	w := &worker{
-		sched: p.sched, health: p.health, pulse: &pulse{base: p.start}, stats: p.engineStats, now: p.now,
-		open: p.openRunner,
-		jobs: make([]job, n), frames: make([]*framepool.Frame, n),
-		transforms: make([]preprocess.Transform, n), detections: make([][]infer.Detection, n),
+		st: s, only: only, pulse: &pulse{base: s.start}, now: s.now,
+		flight: schedule.NewFlight(s.times), jobs: make([]job, s.most),
 	}
 	w.thresholds = w.threshold
 	return w
@@ -51,91 +49,131 @@ func (p *Pipeline) newWorker() *worker {
 
 // run works until the scheduler stops.
 func (w *worker) run(ctx context.Context) error {
-	r, err := w.open(ctx)
+	r, err := w.st.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.close()
+	defer w.alarm.stop()
+	for range r.depth() {
+		w.spare = append(w.spare, newBatch(len(w.jobs)))
+	}
+	if w.only {
+		w.st.sched.ordered(r.depth())
+	}
 	for {
-		w.pulse.idle()
-		n := w.sched.take(w.jobs)
-		if n == 0 {
+		n, ok := w.st.sched.take(w.jobs, w.flight, &w.alarm)
+		if n > 0 {
+			w.begin(r, n)
+		}
+		if len(w.flying) > 0 && (n == 0 || len(w.spare) == 0) {
+			w.finish(r)
+		}
+		if !ok && len(w.flying) == 0 {
 			return nil
 		}
-		w.pulse.busy(w.now())
-		w.batch(r, n)
 	}
 }
 
-// batch takes n jobs to their end: every frame is released and every lane is
-// free again when it returns.
-func (w *worker) batch(r runner, n int) {
-	n = w.dropOld(n)
-	defer func() {
-		for _, j := range w.jobs[:n] {
-			j.frame.Release()
-			w.sched.done(j.lane)
-		}
-		clear(w.jobs)
-		clear(w.frames)
-	}()
-	if n == 0 {
+// begin puts n jobs on their way.
+func (w *worker) begin(r runner, n int) {
+	b := w.spare[len(w.spare)-1]
+	w.fill(b, n)
+	if len(b.jobs) == 0 {
 		return
 	}
-	w.hand = w.jobs[:n]
-	for i, j := range w.hand {
-		w.frames[i] = j.frame
-		w.detections[i] = w.detections[i][:0]
-		j.lane.cam.raw.offer(picture{frame: j.frame})
+	for _, j := range b.jobs {
+		j.lane.cam.raw.offer(picture{frame: j.frame, gpu: w.st.gpu})
 	}
-	at := stamps{batched: w.now()}
-	err := r.run(w.frames[:n], w.thresholds, w.detections[:n], w.transforms[:n])
-	at.inferred = w.now()
+	b.at.batched = w.now()
+	if len(w.flying) == 0 {
+		w.pulse.busy(b.at.batched)
+	}
+	w.asking = b
+	err := r.begin(b, w.thresholds)
+	w.asking = nil
 	if err != nil {
-		w.fail(err)
+		w.fail(b, err)
+		w.end(b)
 		return
 	}
-	w.health.good()
-	w.stats.observe(n, at.inferred.Sub(at.batched))
-	for i, j := range w.hand {
-		j.lane.cam.publish(j.frame, w.transforms[i], w.detections[i], at)
+	w.flight.Begun(len(b.jobs), b.at.batched, w.now())
+	w.spare = w.spare[:len(w.spare)-1]
+	w.flying = append(w.flying, b)
+}
+
+// finish takes the oldest batch in flight to its end: every frame is released and
+// every lane may be served again when it returns.
+func (w *worker) finish(r runner) {
+	b := w.flying[0]
+	w.flying = append(w.flying[:0], w.flying[1:]...)
+	w.spare = append(w.spare, b)
+	began := w.now()
+	err := r.finish(b)
+	b.at.inferred = w.now()
+	if err != nil {
+		w.flight.Failed(b.at.inferred)
+		w.fail(b, err)
+		w.end(b)
+		return
+	}
+	took := w.flight.Finished(b.at.inferred, b.at.inferred.Sub(began) >= waitedLeast)
+	w.st.health.good()
+	w.st.stats.observe(len(b.jobs), took)
+	w.st.load.ran(len(b.jobs), took)
+	for i, j := range b.jobs {
+		j.lane.cam.publish(j.frame, b.transforms[i], b.detections[i], b.at)
+	}
+	w.end(b)
+}
+
+// end gives back what a batch holds.
+func (w *worker) end(b *batch) {
+	for _, j := range b.jobs {
+		j.frame.Release()
+		w.st.sched.done(j.lane)
+	}
+	b.reset()
+	if len(w.flying) == 0 {
+		w.pulse.idle()
+	} else {
+		w.pulse.busy(w.now())
 	}
 }
 
-// dropOld ends the jobs whose frame is too old and gives how many are left.
-func (w *worker) dropOld(n int) int {
-	kept := 0
+// fill puts the n jobs in a batch, and ends those whose frame is too old.
+func (w *worker) fill(b *batch, n int) {
 	for _, j := range w.jobs[:n] {
 		if w.now().Sub(j.frame.Meta().Received) > maxFrameAge {
 			j.lane.cam.drops.add(dropTooOld)
+			w.st.load.lost.Add(1)
 			j.frame.Release()
-			w.sched.done(j.lane)
+			w.st.sched.done(j.lane)
 			continue
 		}
-		w.jobs[kept] = j
-		kept++
+		b.add(j)
 	}
-	return kept
+	clear(w.jobs)
 }
 
 // threshold gives the lowest score that any camera of the batch asks of a
 // class; each camera drops what is below its own when it publishes.
 func (w *worker) threshold(class int) float32 {
 	lowest := float32(never)
-	for i := range w.hand {
-		lowest = min(lowest, w.hand[i].lane.cam.thresholds[class])
+	for i := range w.asking.jobs {
+		lowest = min(lowest, w.asking.jobs[i].lane.cam.thresholds[class])
 	}
 	return lowest
 }
 
-func (w *worker) fail(err error) {
+func (w *worker) fail(b *batch, err error) {
 	reason := dropInferenceError
 	var sick *infer.UnhealthyError
 	if errors.As(err, &sick) {
 		reason = dropUnhealthy
 	}
-	w.health.bad(err)
-	for _, j := range w.hand {
+	w.st.health.bad(err)
+	for _, j := range b.jobs {
 		j.lane.cam.drops.add(reason)
 	}
 }
@@ -150,5 +188,6 @@ func (c *camera) publish(f *framepool.Frame, t preprocess.Transform, found []inf
 		}
 	}
 	c.tracked = c.tracker.Update(c.tracked[:0], f.Meta().Received, kept)
+	c.activity.note(f, len(c.tracked) > 0)
 	c.report(f, c.tracked, at)
 }

@@ -17,6 +17,8 @@ import {
   type Quantiles,
   type StageAge,
   type System,
+  type Track,
+  type Trouble,
 } from './types';
 
 type Fields = Record<string, unknown>;
@@ -79,6 +81,17 @@ function pool(v: unknown): Pool | null {
   };
 }
 
+function track(v: unknown): Track | null {
+  const t = fields(v);
+  return 'index' in t ? { index: number(t['index']), of: number(t['of']), codec: text(t['codec']) } : null;
+}
+
+function trouble(v: unknown): Trouble | null {
+  const e = fields(v);
+  const reason = text(e['reason']);
+  return reason === '' ? null : { at: time(e['at']), reason };
+}
+
 function drops(v: unknown): Drop[] {
   return Object.entries(fields(v))
     .map(([reason, count]) => ({ reason, count: number(count) }))
@@ -109,7 +122,7 @@ export function decodeCamera(v: unknown): Camera | null {
     state: state(c['state']),
     reason: text(c['reason']),
     since: time(c['since']),
-    retryAt: time(c['retry_at']),
+    retryAt: time(c['next_attempt_at']),
     attempts: number(c['attempts']),
     codec: text(c['codec']),
     width: number(c['width']),
@@ -124,7 +137,10 @@ export function decodeCamera(v: unknown): Camera | null {
     decoderNote: text(c['decoder_note']),
     memory: text(c['memory']),
     transport: text(c['transport']),
-    track: text(c['track']),
+    tls: text(c['tls']),
+    track: track(c['track']),
+    damaged: number(c['damaged']),
+    lastError: trouble(c['last_error']),
     dropped: drops(c['dropped']),
     age: quantiles(c['age_ms']),
     stages: stages(c['stages_ms']),

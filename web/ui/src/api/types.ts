@@ -41,6 +41,18 @@ export interface Drop {
   count: number;
 }
 
+/** Which of a camera's videos plays. */
+export interface Track {
+  index: number;
+  of: number;
+  codec: string;
+}
+
+export interface Trouble {
+  at: number | null;
+  reason: string;
+}
+
 export interface Camera {
   id: string;
   name: string;
@@ -65,7 +77,13 @@ export interface Camera {
   decoderNote: string;
   memory: string;
   transport: string;
-  track: string;
+  /** How the camera was known; empty where the way is not encrypted. */
+  tls: string;
+  track: Track | null;
+  /** Pictures that came damaged and were not shown. */
+  damaged: number;
+  /** The last failure, also when it is over. */
+  lastError: Trouble | null;
   /** The most frequent first. */
   dropped: Drop[];
   /** Null while nothing was published lately. */

@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edgecam/internal/pipeline/schedule"
+	"edgecam/web"
+)
+
+const (
+	// governEvery is how often a station looks at its load.
+	governEvery = time.Second
+	// logStep and logEvery keep the log to what an operator wants to know: a step of
+	// the governor is told when what it allows has moved by a quarter since the last
+	// line, and no more than every ten seconds.
+	logStep  = 0.25
+	logEvery = 10 * time.Second
+)
+
+// governing is a station's governor at work.
+type governing struct {
+	last time.Time // of the window before
+
+	mu          sync.Mutex
+	governor    *schedule.Governor // guarded by mu, like all below
+	utilisation float64
+	told        float64 // what the last line of the log said is allowed; 0 = all
+	toldAt      time.Time
+}
+
+func (g *governing) init(now time.Time) { g.last, g.governor = now, schedule.NewGovernor() }
+
+// state gives what the governor does, and which part of the last second the
+// engine was at work.
+func (g *governing) state() (schedule.GovernorState, float64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.governor.State(), g.utilisation
+}
+
+// govern looks at the station's load until ctx ends, and limits its cameras.
+func (s *station) govern(ctx context.Context, cameras func() []*camera) {
+	tick := time.NewTicker(governEvery)
+	defer tick.Stop()
+	var claims []schedule.Claim
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		claims = s.governOnce(cameras(), claims[:0])
+	}
+}
+
+// governOnce takes in the time since it was called before, and shares out.
+func (s *station) governOnce(cameras []*camera, claims []schedule.Claim) []schedule.Claim {
+	g := &s.governor
+	now := s.now()
+	length := now.Sub(g.last)
+	if length <= 0 {
+		return claims
+	}
+	g.last = now
+	for _, c := range cameras {
+		claims = append(claims, c.claim(now))
+	}
+	window, utilisation := s.load.take(length, s.times.PerPicture(), len(s.workers))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.utilisation = utilisation
+	g.governor.Step(now, window, claims)
+	state, level := g.governor.State(), g.governor.Level()
+	for i, c := range cameras {
+		c.limit.set(claims[i].Limit(level), state.Reason)
+	}
+	s.tellLocked(now, state)
+	return claims
+}
+
+// tellLocked logs what the governor does, where that is news.
+func (s *station) tellLocked(now time.Time, state schedule.GovernorState) {
+	g := &s.governor
+	switch {
+	case !state.Reducing && g.told == 0:
+		return
+	case !state.Reducing:
+		g.told = 0
+		s.logger.Info("analysis is back at the rates asked for", "fps", math.Round(state.Asked))
+	case g.told == 0, math.Abs(state.Allowed-g.told) > logStep*g.told && now.Sub(g.toldAt) >= logEvery:
+		g.told = state.Allowed
+		s.logger.Warn("analysis is reduced", "because", state.Reason,
+			"asked_fps", math.Round(state.Asked), "allowed_fps", math.Round(state.Allowed))
+	default:
+		return
+	}
+	g.toldAt = now
+}
+
+// claim is what the camera asks of its station.
+func (c *camera) claim(now time.Time) schedule.Claim {
+	wish := c.supervisor.Status().FPS
+	if asked := c.cfg.Detect.FPS; asked > 0 {
+		wish = min(wish, asked)
+	}
+	return schedule.Claim{Wish: wish, Weight: float64(c.cfg.Detect.Priority), Idle: c.activity.idle(now)}
+}
+
+// limit is the rate that the governor leaves a camera.
+type limit struct {
+	fps atomic.Uint64 // bits of a float64; 0 = no limit
+
+	mu      sync.Mutex
+	because string // guarded by mu; "" without a limit
+}
+
+func (l *limit) set(fps float64, because string) {
+	l.fps.Store(math.Float64bits(fps))
+	if fps == 0 {
+		because = ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.because = because
+}
+
+// of gives the rate to analyse at where asked is what the camera is set to; in
+// both 0 means every picture.
+func (l *limit) of(asked float64) float64 {
+	fps := math.Float64frombits(l.fps.Load())
+	if fps == 0 || asked > 0 && asked < fps {
+		return asked
+	}
+	return fps
+}
+
+func (l *limit) reason() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.because
+}
+
+// analysed is what the API says of the camera's rate of analysis.
+func (c *camera) analysed() *web.Analysed {
+	if c.lane == nil {
+		return nil
+	}
+	asked := c.cfg.Detect.FPS
+	if asked == 0 {
+		asked = c.supervisor.Status().FPS
+	}
+	return &web.Analysed{
+		FPS: c.inferred.perSecond(c.p.now()), AskedFPS: asked, Weight: c.cfg.Detect.Priority, ReducedBecause: c.limit.reason(),
+	}
+}
+
+// governors sums up for the API what the governors of all stations do.
+func (p *Pipeline) governors() web.Governor {
+	var g web.Governor
+	for _, s := range p.stations() {
+		state, _ := s.governor.state()
+		g.AskedFPS += state.Asked
+		g.AllowedFPS += state.Allowed
+		if !state.Reducing {
+			continue
+		}
+		since := state.Since.UTC()
+		if g.Since == nil || since.Before(*g.Since) {
+			g.Since = &since
+		}
+		g.Reducing, g.Reason = true, state.Reason
+	}
+	for _, c := range p.sorted() {
+		if c.limit.reason() != "" {
+			g.Cameras++
+		}
+	}
+	return g
+}

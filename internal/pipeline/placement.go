@@ -1,0 +1,489 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"edgecam/internal/config"
+	"edgecam/internal/pipeline/schedule"
+	"edgecam/platform"
+	"edgecam/web"
+)
+
+const (
+	// usualLoad is what a camera is taken for before its first picture: 25 pictures
+	// of 1080p a second.
+	usualLoad = 25 * 1920 * 1080
+	// leaveWait is how long a camera that leaves a lost card may take to end before
+	// the one in its place starts without waiting for it.
+	leaveWait = 2 * time.Second
+	// reopenFirst is how long a lost card is left alone before it is opened again; each
+	// failure doubles the wait up to reopenLongest.
+	reopenFirst, reopenLongest = 5 * time.Second, 10 * time.Minute
+)
+
+// UnusedGPU is a card that was meant to serve and cannot.
+type UnusedGPU struct {
+	Card   platform.GPU
+	Reason string
+}
+
+// bay is the place of one device: its station, or the last one while the card is
+// lost.
+type bay struct {
+	index int
+
+	// guarded by Pipeline.mu
+	st     *station
+	lost   bool
+	note   string // what is known beside the loss, e.g. when it is tried again
+	opened bool   // st's card was opened by the pipeline, which closes it
+	empty  bool   // the station has ended and its card is closed
+}
+
+// makeBays makes a station for each device.
+func (p *Pipeline) makeBays(o Options) {
+	for i, gpu := range o.GPUs {
+		p.bays = append(p.bays, &bay{index: i, st: p.newStation(gpu, nil, nil)})
+	}
+	if len(o.GPUs) == 0 && o.Engine != nil {
+		p.bays = append(p.bays, &bay{st: p.newStation(nil, o.Engine, o.ZeroStreak)})
+	}
+	if len(p.bays) > 0 {
+		p.engineLabels = p.bays[0].st.model.Info().Labels
+	}
+}
+
+// stations gives those that work; all of them where none does.
+func (p *Pipeline) stations() []*station {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var up, all []*station
+	for _, b := range p.bays {
+		all = append(all, b.st)
+		if b.usableLocked() {
+			up = append(up, b.st)
+		}
+	}
+	if len(up) == 0 {
+		return all
+	}
+	return up
+}
+
+// usableLocked says whether cameras may be placed here.
+func (b *bay) usableLocked() bool { return !b.lost && b.st.lost() == nil }
+
+func (p *Pipeline) usableLocked() []bool {
+	usable := make([]bool, len(p.bays))
+	for i, b := range p.bays {
+		usable[i] = b.usableLocked()
+	}
+	return usable
+}
+
+// place picks the station of a camera: the one that it is on, else the one with
+// the least load. It is nil without inference.
+func (p *Pipeline) place(id string) *station {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.bays) == 0 {
+		return nil
+	}
+	usable := p.usableLocked()
+	at, ok := p.homes[id]
+	if !ok || !usable[at] {
+		_, cameras := p.placedLocked(id)
+		if to := schedule.Place(schedule.Loads(cameras, len(p.bays)), usable); to >= 0 {
+			at = to
+		}
+	}
+	p.homes[id] = at
+	return p.bays[at].st
+}
+
+// placedLocked gives all cameras with a place but one.
+func (p *Pipeline) placedLocked(but string) (ids []string, cameras []schedule.Placed) {
+	for _, id := range slices.Sorted(maps.Keys(p.homes)) {
+		if id == but {
+			continue
+		}
+		load := p.loads[id]
+		if r, ok := p.cameras[id]; ok {
+			if known := r.cam.load(); known > 0 {
+				load, p.loads[id] = known, known
+			}
+		}
+		if load == 0 {
+			load = usualLoad
+		}
+		ids = append(ids, id)
+		cameras = append(cameras, schedule.Placed{Load: load, Device: p.homes[id]})
+	}
+	return ids, cameras
+}
+
+// forget takes cameras that are gone out of the sums.
+func (p *Pipeline) forget(ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		delete(p.homes, id)
+		delete(p.loads, id)
+	}
+}
+
+// load is what the camera brings, 0 while that is not known.
+func (c *camera) load() float64 {
+	if c.supervisor == nil {
+		return 0
+	}
+	s := c.supervisor.Status()
+	return s.FPS * float64(s.Width) * float64(s.Height)
+}
+
+// camerasOn gives the cameras of a station that are analysed.
+func (p *Pipeline) camerasOn(s *station) []*camera {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*camera
+	for _, r := range p.cameras {
+		if r.cam.st == s && r.cam.lane != nil {
+			out = append(out, r.cam)
+		}
+	}
+	return out
+}
+
+func (p *Pipeline) startStationLocked(s *station) {
+	ctx := context.WithoutCancel(p.ctx)
+	p.running.Go(func() error { return s.run(ctx, func() []*camera { return p.camerasOn(s) }) })
+}
+
+// watch looks after one card: when it is lost its cameras move to the others, and
+// it is opened again behind the scenes. Where there is no other, everything stays
+// as it is: pictures that the processor decodes go on, and whoever runs the
+// process decides.
+func (p *Pipeline) watch(ctx context.Context, b *bay) {
+	for b.st.gpu != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.st.gpu.Lost():
+		}
+		p.lose(b)
+		if !p.reopen(ctx, b) {
+			return
+		}
+	}
+}
+
+// lose moves the cameras of a card that has just been lost.
+func (p *Pipeline) lose(b *bay) {
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	p.mu.Lock()
+	b.lost = true
+	if !anyOf(p.usableLocked()) && !isClosed(p.outage) {
+		close(p.outage)
+	}
+	p.mu.Unlock()
+	p.logger.Error("gpu lost", "gpu", b.st.gpu.card.Index, "err", b.st.lost())
+	p.rebalance()
+}
+
+// rebalance moves cameras off lost cards, and so that no card has much more than
+// its share. p.reload is held.
+func (p *Pipeline) rebalance() {
+	p.mu.Lock()
+	usable := p.usableLocked()
+	if p.closed || !anyOf(usable) {
+		p.mu.Unlock()
+		return
+	}
+	ids, cameras := p.placedLocked("")
+	moved := schedule.Balance(cameras, usable)
+	to := map[string]int{}
+	for _, i := range moved {
+		to[ids[i]] = cameras[i].Device
+		p.homes[ids[i]] = cameras[i].Device
+	}
+	current := p.current
+	p.mu.Unlock()
+	if len(to) > 0 {
+		p.logger.Warn("cameras move to other gpus", "cameras", slices.Sorted(maps.Keys(to)))
+		p.remake(slices.Sorted(maps.Keys(to)), current.Cameras)
+	}
+	p.closeEmpty()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func anyOf(all []bool) bool { return slices.Contains(all, true) }
+
+// closeEmpty ends the stations of lost cards that no camera is on any more.
+func (p *Pipeline) closeEmpty() {
+	p.mu.Lock()
+	used := make([]bool, len(p.bays))
+	for _, at := range p.homes {
+		used[at] = true
+	}
+	var ending []*bay
+	for i, b := range p.bays {
+		if b.lost && !used[i] && !b.empty && len(p.left) == 0 {
+			ending = append(ending, b)
+		}
+	}
+	p.mu.Unlock()
+	for _, b := range ending {
+		b.st.stop()
+		<-b.st.done
+		b.st.gpu.Close()
+		p.mu.Lock()
+		b.empty = true
+		p.mu.Unlock()
+	}
+}
+
+// reopen opens a lost card again, as soon as nothing uses it any more. It gives
+// false when ctx ends.
+func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
+	for wait := reopenFirst; ; wait = min(2*wait, reopenLongest) {
+		if !p.sleepBefore(ctx, b, wait) {
+			return false
+		}
+		p.settle()
+		p.mu.Lock()
+		empty, was := b.empty, b.st
+		p.mu.Unlock()
+		if !empty {
+			continue
+		}
+		if n := was.gpu.driver.Stuck(); n > 0 {
+			p.note(b, fmt.Sprintf("%d calls still hang in the driver", n))
+			continue
+		}
+		gpu, err := was.gpu.again(ctx)
+		if ctx.Err() != nil {
+			if err == nil {
+				gpu.Close()
+			}
+			return false
+		}
+		if err != nil {
+			p.note(b, fmt.Sprintf("opening it again: %v", err))
+			continue
+		}
+		p.takeBack(b, gpu)
+		return true
+	}
+}
+
+// settle tries to clear lost cards of what was slow to leave them.
+func (p *Pipeline) settle() {
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	p.mu.Lock()
+	still := p.left[:0]
+	for _, r := range p.left {
+		if !isClosed(r.done) {
+			still = append(still, r)
+		}
+	}
+	clear(p.left[len(still):])
+	p.left = still
+	p.mu.Unlock()
+	p.rebalance()
+}
+
+func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) bool {
+	p.logger.Info("gpu is opened again later", "gpu", b.st.gpu.card.Index, "in", wait)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (p *Pipeline) note(b *bay, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.note = text
+}
+
+// takeBack puts a card that was opened again in its bay, with cameras.
+func (p *Pipeline) takeBack(b *bay, gpu *GPU) {
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	st := p.newStation(gpu, nil, nil)
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		gpu.Close()
+		return
+	}
+	if isClosed(p.outage) {
+		p.outage = make(chan struct{})
+	}
+	b.st, b.lost, b.note, b.opened, b.empty = st, false, "", true, false
+	p.startStationLocked(st)
+	p.mu.Unlock()
+	p.logger.Info("gpu is back", "gpu", gpu.card.Index)
+	p.rebalance()
+}
+
+// remake stops cameras and builds them anew where they now belong, with their
+// viewers and their count of pictures. p.reload is held.
+func (p *Pipeline) remake(ids []string, from map[string]config.Camera) {
+	fresh := map[string]*camera{}
+	for _, id := range ids {
+		cam, err := p.newCamera(id, from[id])
+		if err != nil {
+			p.logger.Error("camera stays where it is", "err", err) // it was built of the same before
+			p.stay(id)
+			continue
+		}
+		fresh[id] = cam
+	}
+	p.hand(fresh)
+	leaving := p.dismiss(fresh)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, leaving...)
+	for id, cam := range fresh {
+		p.cameras[id] = &running{cam: cam}
+		p.startLocked(p.cameras[id])
+	}
+}
+
+// stay takes a camera's move back.
+func (p *Pipeline) stay(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, b := range p.bays {
+		if p.cameras[id].cam.st == b.st {
+			p.homes[id] = i
+		}
+	}
+}
+
+// dismiss ends the cameras that others take the place of, and gives those that
+// take too long for it: a decoder may hang in a card that is lost. Nothing of them
+// is shown or published any more.
+func (p *Pipeline) dismiss(fresh map[string]*camera) (leaving []*running) {
+	p.mu.Lock()
+	var ending []*running
+	for id := range fresh {
+		r := p.cameras[id]
+		r.cam.retire()
+		r.cancel()
+		ending = append(ending, r)
+	}
+	p.mu.Unlock()
+	return awaitAll(ending, leaveWait)
+}
+
+// awaitAll waits for cameras to end, no longer than limit for all of them, and
+// gives those that have not.
+func awaitAll(ending []*running, limit time.Duration) (left []*running) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	over := false
+	for _, r := range ending {
+		if !over {
+			select {
+			case <-r.done:
+			case <-timer.C:
+				over = true
+			}
+		}
+		if !isClosed(r.done) {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// awaitLeft gives cameras that hang in a lost card a last chance to end.
+func (p *Pipeline) awaitLeft() {
+	if left := awaitAll(p.left, leaveWait); len(left) > 0 {
+		p.logger.Warn("cameras of a lost gpu have not ended", "cameras", len(left))
+	}
+}
+
+// closeReopened closes the cards that the pipeline opened itself, once nothing
+// runs any more.
+func (p *Pipeline) closeReopened() {
+	for _, b := range p.bays {
+		if b.opened && !b.empty {
+			b.st.gpu.Close()
+		}
+	}
+}
+
+// Lost is closed while no card is left that works. It never is without cards.
+func (p *Pipeline) Lost() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outage
+}
+
+// LostErr is why no card works any more, nil while one does.
+func (p *Pipeline) LostErr() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var first error
+	for _, b := range p.bays {
+		err := b.st.lost()
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// gpus is what the API says of the cards, with those that do not serve.
+func (p *Pipeline) gpus() []web.GPU {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := []web.GPU{}
+	cameras := make([]int, len(p.bays))
+	for _, at := range p.homes {
+		cameras[at]++
+	}
+	for i, b := range p.bays {
+		if b.st.gpu == nil {
+			continue
+		}
+		card := &b.st.gpu.card
+		_, use := b.st.governor.state()
+		g := web.GPU{Index: card.Index, UUID: card.UUID, Name: card.Name, Cameras: cameras[i], Utilisation: use, State: "ok"}
+		if err := b.st.lost(); err != nil {
+			g.State, g.Reason, g.Utilisation = "lost", err.Error(), 0
+			if b.note != "" {
+				g.Reason += "; " + b.note
+			}
+		}
+		out = append(out, g)
+	}
+	for _, u := range p.unused {
+		out = append(out, web.GPU{Index: u.Card.Index, UUID: u.Card.UUID, Name: u.Card.Name, State: "unused", Reason: u.Reason})
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package schedule
+
+import "time"
+
+// minLead is how long before its predicted end a batch in flight is followed by
+// the next one, at least: what a timer may be late.
+const minLead = time.Millisecond
+
+// Flight follows the batches of one engine queue, to begin each neither late, as
+// the engine would idle, nor early, as frames that are still to come would miss
+// it. Batches end in the order they were begun.
+type Flight struct {
+	times *Times
+
+	begun []begun       // those that have not ended, the oldest first
+	lead  time.Duration // smoothed time that beginning one takes
+	ended time.Time     // of the last that ended
+}
+
+type begun struct {
+	n     int
+	from  time.Time
+	end   time.Time // predicted
+	blind bool      // nothing was known to predict it by
+}
+
+// NewFlight is for an engine that times describe.
+func NewFlight(times *Times) *Flight { return &Flight{times: times, lead: minLead} }
+
+// Depth is how many batches are in flight.
+func (f *Flight) Depth() int { return len(f.begun) }
+
+// Begun notes that a batch of n was begun between from and to.
+func (f *Flight) Begun(n int, from, to time.Time) {
+	f.lead = max(minLead, f.lead+time.Duration(smooth*float64(minLead+to.Sub(from)-f.lead)))
+	start := from
+	if len(f.begun) > 0 {
+		if last := f.begun[len(f.begun)-1].end; last.After(start) {
+			start = last
+		}
+	}
+	took := f.times.Of(n)
+	f.begun = append(f.begun, begun{n: n, from: from, end: start.Add(took), blind: took == 0})
+}
+
+// Finished notes that the oldest batch has ended: at the moment at, or before it if
+// nobody waited for it. It teaches Times, and gives how long the engine took.
+func (f *Flight) Finished(at time.Time, waited bool) time.Duration {
+	b := f.pop()
+	start := b.from
+	if f.ended.After(start) {
+		start = f.ended // the engine was at the one before until then
+	}
+	took := at.Sub(start)
+	if waited {
+		f.times.Observe(b.n, took)
+	} else {
+		f.times.ObserveAtMost(b.n, took)
+	}
+	f.ended = at
+	f.predict(at)
+	return took
+}
+
+// Failed notes that the oldest batch gave nothing. It teaches nothing.
+func (f *Flight) Failed(at time.Time) {
+	f.pop()
+	f.ended = at
+	f.predict(at)
+}
+
+func (f *Flight) pop() begun {
+	b := f.begun[0]
+	f.begun = append(f.begun[:0], f.begun[1:]...)
+	return b
+}
+
+// predict tells anew when the batches in flight end, from when the engine came to
+// the first of them.
+func (f *Flight) predict(from time.Time) {
+	for i := range f.begun {
+		took := f.times.Of(f.begun[i].n)
+		from = from.Add(took)
+		f.begun[i].end, f.begun[i].blind = from, took == 0
+	}
+}
+
+// NextAt is when the engine should have its next batch, if a frame waits then: in
+// time before it ends what it has. A time in the past means at once.
+func (f *Flight) NextAt() time.Time {
+	if len(f.begun) == 0 || f.begun[len(f.begun)-1].blind {
+		return time.Time{}
+	}
+	return f.begun[len(f.begun)-1].end.Add(-f.lead)
+}
+
+// CloseAt is when the next batch is to be begun, for frames of which the most
+// urgent has its deadline at due, and which are n by now. A time that is not after
+// now means at once.
+//
+// An idle engine takes what there is: one camera alone never waits for others. A
+// busy one is given its next batch shortly before it is predicted to end, or at
+// the frame's deadline if that comes first and can still be met. One whose deadline
+// is lost gains nothing from a batch that others miss.
+func (f *Flight) CloseAt(now time.Time, n int, due time.Time) time.Time {
+	at := f.NextAt()
+	if latest := f.latest(n, due); latest.Before(at) && !latest.Before(now) {
+		at = latest
+	}
+	return at
+}
+
+// latest is when a batch of n must be begun for a frame to be done at due.
+func (f *Flight) latest(n int, due time.Time) time.Time { return due.Add(-f.times.Of(n) - f.lead) }
