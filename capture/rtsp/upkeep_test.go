@@ -38,7 +38,8 @@ func (a *alarm) feed() { a.timer.Reset(a.limit) }
 func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
 	all := makeFilms(t)
-	const limit = 5 * time.Second // the camera's session timeout
+	const limit = 5 * time.Second  // the camera's session timeout
+	views := map[string]*viewing{} // all wait together
 	for _, tt := range []struct {
 		name   string
 		public string
@@ -63,39 +64,40 @@ func TestSignsOfLife(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			camera := &fieldCamera{t: t, sdp: goodSDP, public: tt.public, session: "77;timeout=5"}
-			camera.film = func(string) (film, uint8) { return all.h264, 96 }
-			var mu sync.Mutex
-			alarms := map[*scriptConn]*alarm{}
-			camera.change = func(c *scriptConn, req scriptRequest) bool {
-				mu.Lock()
-				defer mu.Unlock()
-				a := alarms[c]
-				if a == nil {
-					if req.method == "PLAY" {
-						alarms[c] = newAlarm(t, limit, func() { c.Close() })
-					}
-					return false
+		camera := &fieldCamera{t: t, sdp: goodSDP, public: tt.public, session: "77;timeout=5"}
+		camera.film = func(string) (film, uint8) { return all.h264, 96 }
+		var mu sync.Mutex
+		alarms := map[*scriptConn]*alarm{}
+		camera.change = func(c *scriptConn, req scriptRequest) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			a := alarms[c]
+			if a == nil {
+				if req.method == "PLAY" {
+					alarms[c] = newAlarm(t, limit, func() { c.Close() })
 				}
-				if tt.counts == "" || tt.counts == req.method {
-					a.feed()
-				}
-				if tt.answer == nil || req.method == "TEARDOWN" {
-					return false
-				}
-				tt.answer(c, req)
-				return true
+				return false
 			}
-			camera.start()
-			v := view(t, rtsp.Options{URL: camera.url()}, nil)
-			v.await(t, capture.Live)
-			<-time.After(2*limit + time.Second)
-			if st := v.Status(); st.State != capture.Live || st.Attempts != 1 {
-				t.Errorf("the camera is %s after %d sessions: %s", st.State, st.Attempts, st.Reason)
+			if tt.counts == "" || tt.counts == req.method {
+				a.feed()
 			}
-		})
+			if tt.answer == nil || req.method == "TEARDOWN" {
+				return false
+			}
+			tt.answer(c, req)
+			return true
+		}
+		camera.start()
+		views[tt.name] = view(t, rtsp.Options{URL: camera.url()}, nil)
+	}
+	for _, v := range views {
+		v.await(t, capture.Live)
+	}
+	<-time.After(2*limit + time.Second)
+	for name, v := range views {
+		if st := v.Status(); st.State != capture.Live || st.Attempts != 1 {
+			t.Errorf("%s: the camera is %s after %d sessions: %s", name, st.State, st.Attempts, st.Reason)
+		}
 	}
 }
 
@@ -105,48 +107,56 @@ func TestReceiverReports(t *testing.T) {
 	t.Parallel()
 	all := makeFilms(t)
 	const limit = 5 * time.Second
+	type listener struct {
+		view                       *viewing
+		reports, named, withSource atomic.Int64
+		camera                     *fieldCamera
+	}
+	var listeners []*listener // all wait together
 	for _, transport := range []rtsp.Transport{rtsp.TCP, rtsp.UDP} {
-		t.Run(string(transport), func(t *testing.T) {
-			t.Parallel()
-			camera := &fieldCamera{t: t, sdp: goodSDP, film: func(string) (film, uint8) { return all.h264, 96 }}
-			quiet := newAlarm(t, 2*limit, func() { camera.paused.Store(true) })
-			var reports, named, withSource atomic.Int64
-			camera.control = func(packet []byte) {
-				packets, err := rtcp.Unmarshal(packet)
-				if err != nil {
-					t.Errorf("RTCP %x: %v", packet, err)
-				}
-				for _, p := range packets {
-					switch p := p.(type) {
-					case *rtcp.ReceiverReport:
-						reports.Add(1)
-						quiet.feed()
-						quiet.limit = limit
-						for _, r := range p.Reports {
-							withSource.Add(1)
-							if r.TotalLost != 0 || r.FractionLost != 0 || r.LastSequenceNumber == 0 {
-								t.Errorf("report is %+v", r)
-							}
+		l := &listener{}
+		l.camera = &fieldCamera{t: t, sdp: goodSDP, film: func(string) (film, uint8) { return all.h264, 96 }}
+		quiet := newAlarm(t, 2*limit, func() { l.camera.paused.Store(true) }) // until the first one
+		l.camera.control = func(packet []byte) {
+			packets, err := rtcp.Unmarshal(packet)
+			if err != nil {
+				t.Errorf("RTCP %x: %v", packet, err)
+			}
+			for _, p := range packets {
+				switch p := p.(type) {
+				case *rtcp.ReceiverReport:
+					l.reports.Add(1)
+					quiet.timer.Reset(limit)
+					for _, r := range p.Reports {
+						l.withSource.Add(1)
+						if r.TotalLost != 0 || r.FractionLost != 0 || r.LastSequenceNumber == 0 {
+							t.Errorf("report is %+v", r)
 						}
-					case *rtcp.SourceDescription:
-						named.Add(1)
 					}
+				case *rtcp.SourceDescription:
+					l.named.Add(1)
 				}
 			}
-			camera.start()
-			v := view(t, rtsp.Options{URL: camera.url(), Transport: transport}, nil)
-			v.await(t, capture.Live)
-			<-time.After(2*limit + time.Second)
-			if camera.paused.Load() {
-				t.Error("the camera heard no report in time")
-			}
-			if st := v.Status(); st.State != capture.Live || st.Attempts != 1 {
-				t.Errorf("the camera is %s after %d sessions: %s", st.State, st.Attempts, st.Reason)
-			}
-			if reports.Load() < 4 || named.Load() < 4 || withSource.Load() < 4 {
-				t.Errorf("%d reports, %d of a source, %d with a name", reports.Load(), withSource.Load(), named.Load())
-			}
-		})
+		}
+		l.camera.start()
+		l.view = view(t, rtsp.Options{URL: l.camera.url(), Transport: transport}, nil)
+		listeners = append(listeners, l)
+	}
+	for _, l := range listeners {
+		l.view.await(t, capture.Live)
+	}
+	<-time.After(2*limit + time.Second)
+	for _, l := range listeners {
+		st := l.view.Status()
+		if l.camera.paused.Load() {
+			t.Errorf("%s: the camera heard no report in time", st.Transport)
+		}
+		if st.State != capture.Live || st.Attempts != 1 {
+			t.Errorf("%s: the camera is %s after %d sessions: %s", st.Transport, st.State, st.Attempts, st.Reason)
+		}
+		if l.reports.Load() < 4 || l.named.Load() < 4 || l.withSource.Load() < 4 {
+			t.Errorf("%s: %d reports, %d of a source, %d with a name", st.Transport, l.reports.Load(), l.withSource.Load(), l.named.Load())
+		}
 	}
 }
 
