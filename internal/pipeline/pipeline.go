@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,7 +69,8 @@ type Pipeline struct {
 	startedAt     time.Time // the same moment on the wall clock
 
 	broker *event.Broker
-	bays   []*bay // one a device; none without inference
+	bays   []*bay       // one a device; none without inference
+	phases atomic.Int64 // cameras so far, for phases that spread them
 
 	running errgroup.Group // stations and those who watch them
 	started chan struct{}  // closed when Run has started the cameras
