@@ -201,6 +201,11 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
 	p.bad = nil
 	p.forget(diff.Removed)
+	for id, cam := range fresh {
+		if cam.st == nil {
+			p.forget([]string{id}) // switched off
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, cam := range fresh {
