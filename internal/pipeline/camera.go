@@ -84,7 +84,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		}
 		c.thresholds = t
 		c.tracker = track.New(track.Options{})
-		c.pace = schedule.NewPace(cfg.Detect.FPS)
+		c.pace = schedule.NewPace(cfg.Detect.FPS, schedule.Phase(int(p.phases.Add(1))))
 	}
 	if !cfg.Enabled {
 		c.disabled = "disabled in the configuration"
@@ -185,7 +185,7 @@ func (c *camera) emit(f *framepool.Frame) {
 // due says whether the picture is analysed, at the rate that the camera is set to
 // or the lower one that the governor leaves it.
 func (c *camera) due(received time.Time) bool {
-	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS))
+	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS), received)
 	return c.pace.Due(received)
 }
 

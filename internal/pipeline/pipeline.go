@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -72,10 +73,11 @@ type Pipeline struct {
 	software *decode.Queue // in front of decoders in software
 	starts   *starts
 	observe  func(Result) // nil = nobody
-	meters   meters
+	meters   *meters
 
 	broker *event.Broker
-	bays   []*bay // one a device; none without inference
+	bays   []*bay       // one a device; none without inference
+	phases atomic.Int64 // cameras so far, for phases that spread them
 
 	running errgroup.Group // stations and those who watch them
 	started chan struct{}  // closed when Run has started the cameras

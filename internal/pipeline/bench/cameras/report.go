@@ -47,6 +47,8 @@ type Trial struct {
 	Dropped       map[string]uint64 `json:"dropped"`
 	Stalls        int               `json:"stalls"` // cameras that were not live, and new sessions
 
+	Governor *Governor `json:"governor,omitempty"` // where it lowered the rates
+
 	Stages []Stage `json:"stages"`
 
 	Cores           float64 `json:"cores"`              // of this process
@@ -68,6 +70,14 @@ type Slowest struct {
 	Camera string  `json:"camera"`
 	FPS    float64 `json:"fps"`
 	Share  float64 `json:"share"` // of what was asked of it
+}
+
+// Governor is what the pipeline's governor did at the end of a trial.
+type Governor struct {
+	Reason     string  `json:"reason"`
+	AskedFPS   float64 `json:"asked_fps"`
+	AllowedFPS float64 `json:"allowed_fps"`
+	Cameras    int     `json:"cameras"` // that got less than they asked for
 }
 
 // Stage is the age of the frames as they leave a stage.
@@ -161,6 +171,9 @@ func (t *Trial) table(w io.Writer) {
 	fmt.Fprintf(w, "\nframes/s: %.1f decoded, %.1f analysed (%.2f %% of those asked for); slowest camera: %s, %.1f\n",
 		t.DecodedFPS, t.AnalysedFPS, t.AnalysedShare*100, t.Slowest.Camera, t.Slowest.FPS)
 	fmt.Fprintf(w, "not analysed: %s; stalls: %d\n", drops(t.Dropped), t.Stalls)
+	if g := t.Governor; g != nil {
+		fmt.Fprintf(w, "rates lowered from %.0f to %.0f frames/s for %d cameras: %s\n", g.AskedFPS, g.AllowedFPS, g.Cameras, g.Reason)
+	}
 	fmt.Fprintf(w, "this process: %.2f cores, %.2f %% of a core each camera, %.0f MiB resident, %d threads\n",
 		t.Cores, t.CPUPercentOfOne, mib(t.ResidentBytes), t.Threads)
 	fmt.Fprintf(w, "simulated cameras: %.2f cores, in a process of their own\n", t.SimulatorCores)
