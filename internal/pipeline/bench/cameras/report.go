@@ -21,7 +21,7 @@ type Report struct {
 	Batch     int    `json:"batch"` // most pictures in a run of the engine
 
 	P95Bound float64 `json:"p95_bound_ms"`
-	Max      int     `json:"max,omitempty"`       // cameras that meet the bounds; of a search
+	Max      int     `json:"max"`                 // cameras that meet the bounds; of a search
 	Stops    string  `json:"stops,omitempty"`     // what the next number of cameras misses
 	CutShort string  `json:"cut_short,omitempty"` // why the search did not end by itself
 
@@ -51,8 +51,9 @@ type Trial struct {
 
 	Stages []Stage `json:"stages"`
 
-	Cores           float64 `json:"cores"`              // of this process
-	CPUPercentOfOne float64 `json:"cpu_percent_of_one"` // of a core, each camera
+	Cores           float64 `json:"cores"`                 // of this process
+	CPUPercentOfOne float64 `json:"cpu_percent_of_one"`    // of a core, each camera
+	PerCPUSecond    float64 `json:"frames_per_cpu_second"` // analysed ones
 	SimulatorCores  float64 `json:"simulator_cores"`
 
 	ResidentBytes int64 `json:"resident_bytes"`
@@ -174,8 +175,8 @@ func (t *Trial) table(w io.Writer) {
 	if g := t.Governor; g != nil {
 		fmt.Fprintf(w, "rates lowered from %.0f to %.0f frames/s for %d cameras: %s\n", g.AskedFPS, g.AllowedFPS, g.Cameras, g.Reason)
 	}
-	fmt.Fprintf(w, "this process: %.2f cores, %.2f %% of a core each camera, %.0f MiB resident, %d threads\n",
-		t.Cores, t.CPUPercentOfOne, mib(t.ResidentBytes), t.Threads)
+	fmt.Fprintf(w, "this process: %.2f cores, %.2f %% of a core each camera, %.1f frames analysed per CPU second, %.0f MiB resident, %d threads\n",
+		t.Cores, t.CPUPercentOfOne, t.PerCPUSecond, mib(t.ResidentBytes), t.Threads)
 	fmt.Fprintf(w, "simulated cameras: %.2f cores, in a process of their own\n", t.SimulatorCores)
 	fmt.Fprintf(w, "frame memory: %.0f MiB, %d slots, %d in use, %d at most\n", mib(t.PoolBytes), t.Slots, t.SlotsInUse, t.SlotsMost)
 	t.Card.table(w)

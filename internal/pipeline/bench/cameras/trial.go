@@ -166,6 +166,9 @@ func (t *Trial) count(before, after []web.Camera, o Options) {
 		t.Stalls += int(c.Attempts - was.Attempts)
 	}
 	t.AnalysedShare = share(t.AnalysedFPS, t.AskedFPS)
+	if t.Cores > 0 {
+		t.PerCPUSecond = t.AnalysedFPS / t.Cores
+	}
 	t.CPUPercentOfOne = t.Cores / float64(max(t.Cameras, 1)) * 100
 }
 
