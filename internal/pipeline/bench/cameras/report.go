@@ -192,8 +192,10 @@ func (c *Card) table(w io.Writer) {
 		format string
 		unit   float64
 	}{
-		{c.GPU, "kernels %.0f %%", 0.01}, {c.Decoder, "decoders %.0f %%", 0.01},
-		{c.RXBytes, "link to the card %.0f MB/s", 1e6}, {c.TXBytes, "from it %.0f MB/s", 1e6},
+		{c.GPU, "kernels %.0f %%", 0.01},
+		{c.Decoder, "decoders %.0f %%", 0.01},
+		{c.RXBytes, "link to the card %.0f MB/s", 1e6},
+		{c.TXBytes, "from it %.0f MB/s", 1e6},
 	} {
 		if p.value != nil {
 			parts = append(parts, fmt.Sprintf(p.format, *p.value/p.unit))
