@@ -83,6 +83,10 @@ fuzz: build ## every fuzz target in turn, FUZZ=1m each; ARGS=capture/rtsp or par
 bench: build ## frames a second and time per stage; beside a Python peer where there is one
 	@scripts/bench.sh $(ARGS)
 
+.PHONY: bench-cameras
+bench-cameras: build ## how many cameras fit without a GPU, and the cost of a frame beside a Python peer (minutes)
+	@scripts/bench-cameras.sh
+
 .PHONY: lint
 lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml
 	@$(STEP) "golangci-lint $(GOLANGCI_VERSION)" $(GOLANGCI) run ./...

@@ -77,7 +77,7 @@ type Pipeline struct {
 	software *decode.Queue // in front of decoders in software
 	starts   *starts
 	observe  func(Result) // nil = nobody
-	meters   meters
+	meters   *meters
 
 	broker *event.Broker
 	bays   []*bay       // one a device; none without inference
