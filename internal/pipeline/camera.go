@@ -237,7 +237,7 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		return
 	}
 	m := f.Meta()
-	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > maxFrameAge/4 {
+	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > waitedLong {
 		// Too old for having waited. An engine that takes as long by itself is all
 		// that there is: what it was given fresh is shown, with its age.
 		c.drops.add(dropTooOld)
