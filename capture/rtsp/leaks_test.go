@@ -17,8 +17,8 @@ import (
 // deafSink takes everything and keeps nothing.
 type deafSink struct{}
 
-func (deafSink) Stream(capture.StreamInfo) error  { return nil }
-func (deafSink) AccessUnit(*capture.AccessUnit) {}
+func (deafSink) Stream(capture.StreamInfo) error { return nil }
+func (deafSink) AccessUnit(*capture.AccessUnit)  {}
 
 // holdings are what a process must not collect.
 type holdings struct {

@@ -160,23 +160,21 @@ func FaultNames() []string {
 
 // usage is the word with its value, as help shows it.
 func (w word) usage() string {
-	name := strings.Join(append([]string{w.name}, w.other...), ", ")
 	var value string
 	switch w.kind {
 	case noValue:
-		return name
 	case text:
-		return name + "=URL"
+		value = "=URL"
 	case maybeText:
-		return name + "[=FILE]"
+		value = "[=FILE]"
 	case frames:
-		return name + "=N"
+		value = "=N"
 	case percent:
-		value = w.standard + "%"
+		value = "[=" + w.standard + "%]"
 	default:
-		value = w.standard
+		value = "[=" + w.standard + "]"
 	}
-	return name + "[=" + value + "]"
+	return strings.Join(append([]string{w.name + value}, w.other...), ", ")
 }
 
 // WriteFaultHelp explains all faults.
