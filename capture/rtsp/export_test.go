@@ -2,6 +2,7 @@ package rtsp
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/pion/rtp"
@@ -14,6 +15,13 @@ func Password(t Target) string { return t.password }
 
 // Request is the URL that requests carry.
 func Request(t Target) (*base.URL, error) { return t.request() }
+
+// Patient lets sessions wait as long as a busy machine needs for the answer to
+// SETUP.
+func (o Options) Patient(settle time.Duration) Options {
+	o.settle = settle
+	return o
+}
 
 // Scrub is what texts from outside pass.
 func Scrub(t Target, text string) string { return t.scrub(text) }

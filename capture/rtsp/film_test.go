@@ -172,7 +172,7 @@ type cameraSession struct {
 }
 
 func (c *fieldCamera) talk(conn *scriptConn) {
-	s := &cameraSession{stop: make(chan struct{}), close: func() {}}
+	s := &cameraSession{stop: make(chan struct{}), close: func() {}, send: func(p *rtp.Packet) error { return interleave(conn, p) }}
 	conn.control = c.control
 	defer func() {
 		close(s.stop)
@@ -219,7 +219,10 @@ func (c *fieldCamera) answer(conn *scriptConn, s *cameraSession, req scriptReque
 		c.playing = append(c.playing, conn)
 		c.mu.Unlock()
 		conn.reply(req, 200, "Session: 1234", "")
-		s.wg.Go(func() { c.stream(s) })
+		if c.film != nil {
+			f, payload := c.film(s.setup)
+			s.wg.Go(func() { c.stream(s, f, payload) })
+		}
 	case req.method == "TEARDOWN":
 		if s.setup != "" {
 			s.setup = ""
@@ -303,8 +306,7 @@ func interleave(conn *scriptConn, p *rtp.Packet) error {
 	return err
 }
 
-func (c *fieldCamera) stream(s *cameraSession) {
-	f, payload := c.film(s.setup)
+func (c *fieldCamera) stream(s *cameraSession, f film, payload uint8) {
 	pack := f.packer(c.t, payload)
 	interval := c.interval
 	if interval == 0 {

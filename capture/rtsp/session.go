@@ -21,7 +21,7 @@ import (
 const hangUpAfter = time.Second
 
 // settleWithin is how long it may wait before, for the answer to SETUP.
-const settleWithin = 500 * time.Millisecond
+const settleWithin = 800 * time.Millisecond
 
 // session is one try with one transport. Fields without a note are set before
 // the client starts, or touched on its goroutine while a request of ours waits
@@ -180,7 +180,7 @@ func (s *session) closeOn(ctx context.Context) func() {
 // in a system call of the connection, so that is cut after another.
 func (s *session) close() {
 	s.settle.Do(func() {
-		limit := time.NewTimer(settleWithin)
+		limit := time.NewTimer(s.o.settle)
 		defer limit.Stop()
 		select {
 		case s.settingUp <- struct{}{}: // and no SETUP begins any more

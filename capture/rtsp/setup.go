@@ -64,6 +64,8 @@ func (s *session) keepSession(res *base.Response) {
 	err := t.Unmarshal(res.Header["Transport"])
 	if err != nil {
 		err = liberrors.ErrClientTransportHeaderInvalid{Err: err}
+	} else if t.Secure && !(s.media.Secure && s.target.encrypted()) {
+		err = &capture.UnsupportedError{What: "encrypted media (SRTP)", Hint: "use rtsps:// in the URL, or switch it off in the camera"}
 	} else if s.transport == TCP {
 		err = refuseTCP(t)
 	} else {

@@ -41,6 +41,8 @@ type Options struct {
 	ConnectTimeout time.Duration // for the TCP connection. It defaults to 10s.
 	ReadTimeout    time.Duration // for an answer, and for silence while playing. It defaults to 10s.
 
+	settle time.Duration // see settleWithin
+
 	UserAgent string       // It defaults to "edgecam".
 	Logger    *slog.Logger // It defaults to none; only debug lines are written.
 }
@@ -67,6 +69,9 @@ func New(o Options) (*Source, error) {
 	}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = DefaultReadTimeout
+	}
+	if o.settle <= 0 {
+		o.settle = settleWithin
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "edgecam"

@@ -30,17 +30,15 @@ type upkeep struct {
 	retry   time.Duration   // when the camera said to come back; 0 = it did not
 }
 
-// sent notes a request before it is written; changed says that its method was.
-func (u *upkeep) sent(req *base.Request) (changed bool) {
+// sent notes a request before it is written, and gives a sign of life the
+// method that the camera takes.
+func (u *upkeep) sent(req *base.Request) {
 	if v := req.Header["CSeq"]; len(v) > 0 {
 		u.cseq = v[0]
 	}
-	if !u.playing || len(u.methods) == 0 || req.Method != base.Options && req.Method != base.GetParameter {
-		return false
+	if u.playing && len(u.methods) > 0 && (req.Method == base.Options || req.Method == base.GetParameter) {
+		req.Method = u.methods[0]
 	}
-	changed = req.Method != u.methods[0]
-	req.Method = u.methods[0]
-	return changed
 }
 
 // answered looks at the answer to a request and puts right what gortsplib
@@ -84,7 +82,7 @@ func (u *upkeep) renumber(res *base.Response) {
 	if u.seen == nil {
 		u.seen = map[string]bool{}
 	}
-	u.seen[number], u.seen[u.cseq] = true, true
+	u.seen[number] = true
 	res.Header["CSeq"] = base.HeaderValue{u.cseq}
 }
 
@@ -98,8 +96,8 @@ func (u *upkeep) readSession(res *base.Response, value string) {
 		return
 	}
 	seconds := defaultSessionTimeout
-	if u.timeout > 0 { // what was told once holds for later answers
-		seconds = int(u.timeout / time.Second)
+	if u.timeout > 0 {
+		seconds = int(u.timeout / time.Second) // not every answer repeats it
 	}
 	for param := range strings.SplitSeq(params, ";") {
 		name, text, _ := strings.Cut(param, "=")

@@ -108,7 +108,11 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 func (g *GPU) again(ctx context.Context) (*GPU, error) {
 	o := g.options
 	o.reset = true
-	return OpenGPU(ctx, o)
+	fresh, err := OpenGPU(ctx, o)
+	if err == nil && g.mapper != nil {
+		g.mapper.Forget()
+	}
+	return fresh, err
 }
 
 func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
