@@ -59,7 +59,7 @@ func (p *pools) allocate(q avcodec.Request) (avcodec.Ring, error) {
 	p.current, p.readers = pool, readers
 	p.id++
 	c := pool.Control()
-	p.log.Info("frame pool is ready", "width", q.Width, "height", q.Height, "format", q.Format.String(),
+	p.log.Debug("frame pool is ready", "width", q.Width, "height", q.Height, "format", q.Format.String(),
 		"slots", c.Slots, "reader_slots", readers, "bytes", pool.Stats().Bytes)
 	return avcodec.Ring{
 		ID: p.id, Words: c.Words, WordStride: c.WordStride, Base: c.Base, SlotStride: c.SlotStride, Slots: c.Slots,

@@ -40,6 +40,16 @@ await given('states', {}, async ({ mock, page, seen }) => {
       assertEqual(await tile(page, c.id).getByTestId('picture').getAttribute('data-fresh'), 'false', `${c.id} fresh`);
     }
   });
+  await tests.check('a camera that is away says how often it was tried, when it is next, and what was damaged', async () => {
+    for (const [id, reason, next] of [['yard', 'No picture', false], ['hall', 'refused the user name', false], ['dock', 'was refused', true]]) {
+      await tile(page, id).scrollIntoViewIfNeeded();
+      const words = await tile(page, id).innerText();
+      assert(words.includes(reason), `${id}: no reason in ${words}`);
+      assert(/TRIES\s+7/i.test(words) && /DAMAGED\s+12/i.test(words), `${id}: no counts in ${words}`);
+      assertEqual(/Next try in \d+ s/.test(words), next, `${id}: next try`);
+    }
+    await shoot(page, 'away');
+  });
   await tests.check('a hostile name is text', async () => {
     const name = mock.cameras.find((c) => c.id === 'evil').name;
     assertEqual(await tile(page, 'evil').locator('h2').evaluate((h) => h.textContent), name, 'name');

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -76,6 +77,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if _, err := o.Box.Reload(empty); err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory() // of loading the model
 	r.Before = figuresNow()
 	urls := map[string]string{phoenixName: phoenix.url}
 	name(urls, healthyName, healthy.urls)

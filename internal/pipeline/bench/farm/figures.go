@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,7 @@ func figuresAtRest(ctx context.Context, start Figures, free func() bool) Figures
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	for {
+		debug.FreeOSMemory() // what Go keeps for later is nobody's
 		f := figuresNow()
 		if f.Goroutines <= start.Goroutines && f.Descriptors <= start.Descriptors && free() || !sleep(ctx, 50*time.Millisecond) {
 			return f
