@@ -29,6 +29,7 @@ type filter struct {
 	codec capture.Codec
 	need  need
 	grey  bool     // H.264: pictures have no chroma
+	block int      // H.265: side of the squares that pictures are coded in
 	sps   []byte   // the last one that need comes from
 	known []set    // H.264: the parameter sets of now, for a decoder that is opened again
 	held  [][]byte // parameter sets that came without a picture
@@ -108,6 +109,10 @@ func (f *filter) learn(k kind, n []byte) {
 	f.sps = append(f.sps[:0], n...)
 	f.need = needOf(f.codec, n)
 	f.grey = f.codec == capture.H264 && greyH264(n)
+	f.block = 0
+	if f.codec == capture.H265 {
+		f.block = blockH265(n)
+	}
 }
 
 func (f *filter) kindOf(n []byte) kind {

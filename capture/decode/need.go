@@ -114,3 +114,17 @@ func needH265(b []byte) need {
 	top := len(s.MaxDecPicBufferingMinus1) - 1
 	return need{refs: min(int(s.MaxDecPicBufferingMinus1[top])+1, maxRefs), reorder: 1}
 }
+
+// blockH265 is the side of the coding tree blocks, in samples, 0 if it is not known.
+func blockH265(b []byte) int {
+	var s h265.SPS
+	if s.Unmarshal(b) != nil {
+		return 0
+	}
+	// 4 to 6 in the standard, Rec. ITU-T H.265 A.3
+	log2 := s.Log2MinLumaCodingBlockSizeMinus3 + 3 + s.Log2DiffMaxMinLumaCodingBlockSize
+	if log2 < 4 || log2 > 6 {
+		return 0
+	}
+	return 1 << log2
+}
