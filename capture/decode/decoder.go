@@ -42,6 +42,7 @@ type Options struct {
 
 	engines []engine                      // for tests: in place of those that Decoder means
 	fail    func(e engine, u *unit) error // for tests: the engine's answer to a unit
+	guard   framepool.Guard               // for tests: pages beside the slots that fault
 }
 
 // Turnstile lets callers through one by one, in whichever order it thinks fair.
