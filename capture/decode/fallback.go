@@ -154,7 +154,7 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 	// Before a random access point broken references are the rule, and a gradual
 	// refresh mends them: there libavcodec must make the best of it. From it on
 	// what is not whole must not pass.
-	d.dec.Strict(!d.gate.lenient && (d.gate.open || u.randomAccess))
+	d.dec.Strict(!d.gate.lenient && (d.gate.open || d.gate.suspect || u.randomAccess))
 	d.dec.Blocks(d.filter.block)
 	if q := d.opts.Queue; q != nil && d.engines[0].nvdec {
 		q.Enter()

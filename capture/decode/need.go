@@ -61,10 +61,21 @@ func needH264(b []byte) need {
 
 const profileBaseline = 66
 
-// greyH264 says whether the pictures have no chroma.
-func greyH264(b []byte) bool {
+// colours is what a parameter set says of colours at all.
+type colours struct{ signal, matrix bool }
+
+// coloursH264 says whether the pictures have no chroma, and what is told of
+// their colours.
+func coloursH264(b []byte) (grey bool, c colours) {
 	var s h264.SPS
-	return s.Unmarshal(b) == nil && s.ChromaFormatIdc == 0
+	if s.Unmarshal(b) != nil {
+		return false, c
+	}
+	if s.VUI != nil {
+		c.signal = s.VUI.VideoSignalTypePresentFlag
+		c.matrix = c.signal && s.VUI.ColourDescriptionPresentFlag
+	}
+	return s.ChromaFormatIdc == 0, c
 }
 
 // dpbH264 is MaxDpbFrames of the level, Rec. ITU-T H.264 A.3.1 and table A-1.

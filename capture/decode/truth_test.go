@@ -257,7 +257,7 @@ func checkChart(t *testing.T, c chart, f *framepool.Frame, lossy bool) {
 			for i, got := range [3]float64{float64(r >> 8), float64(g >> 8), float64(b >> 8)} {
 				for k, d := range [2]float64{math.Abs(float64(tensor[i][y*c.width+x]) - want[i]), math.Abs(got - want[i])} {
 					if border && (k == 1 || lossy) {
-						d = max(d-8, 0)
+						d = max(d-16, 0)
 					}
 					if d > worst[k] {
 						worst[k], where[k] = d, fmt.Sprintf("%d,%d colour %d: want %v", x, y, i, want[i])
