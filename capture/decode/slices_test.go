@@ -26,9 +26,9 @@ func TestSliceIsMissing(t *testing.T) {
 		{"h265, blocks of 32", "hevc", x265("ctu=32:slices=4")},
 		{"h265, blocks of 16", "hevc", x265("ctu=16:slices=4")},
 	} {
+		clip := testkit.Encode(t, c.codec, "yuv420p", "640x360", frames, c.args...)
 		for which := range 3 {
 			t.Run(fmt.Sprintf("%s, slice %d", c.name, which), func(t *testing.T) {
-				clip := testkit.Encode(t, c.codec, "yuv420p", "640x360", frames, c.args...)
 				d := forClip(t, clip, decode.Options{})
 				s := &sink{t: t}
 				for i := range clip.Units {
