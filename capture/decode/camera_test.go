@@ -197,9 +197,9 @@ func (b *syncBuffer) String() string {
 // go.
 func watch(t testing.TB, url string, o decode.Options) *watched {
 	t.Helper()
-	w := &watched{log: &syncBuffer{}, frames: make(chan *framepool.Frame, 20), states: make(chan capture.Status, 256)}
+	w := &watched{log: &syncBuffer{}, frames: make(chan *framepool.Frame, 60), states: make(chan capture.Status, 256)}
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
-	o.Camera, o.Library, o.Node, o.Logger, o.ReaderSlots = "gate", library(t), -1, logger, 24
+	o.Camera, o.Library, o.Node, o.Logger, o.ReaderSlots = "gate", library(t), -1, logger, 64
 	var err error
 	w.Supervisor, err = capture.NewSupervisor(capture.Options{
 		Camera: "gate",

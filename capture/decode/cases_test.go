@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,11 +265,11 @@ func TestAHundredChanges(t *testing.T) {
 			}
 		}
 		if round == 20 {
-			runtime.GC()
+			debug.FreeOSMemory()
 			before, routines = rss(t), runtime.NumGoroutine()
 		}
 	}
-	runtime.GC()
+	debug.FreeOSMemory()
 	after := rss(t)
 	t.Logf("%d MiB after 20 rounds, %d MiB after 100", before>>20, after>>20)
 	if after > before+32<<20 || runtime.NumGoroutine() > routines {
