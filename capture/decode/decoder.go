@@ -208,6 +208,9 @@ func (d *Decoder) prepare(au *capture.AccessUnit) error {
 // to the usual one, and does not say so, had grey blacks for ever.
 func (d *Decoder) forget() error {
 	d.filter.stale = false
+	if d.gone() != nil {
+		return nil
+	}
 	d.drain()
 	if err := d.dec.Reopen(d.filter.sets()); err != nil {
 		return fmt.Errorf("decode access unit of camera %s: %w", d.opts.Camera, err)
