@@ -24,26 +24,18 @@ type worker struct {
 	stats  *engineStats
 	now    func() time.Time
 
-	jobs []job
-	hand []job // the part of jobs that is being worked on
-	// of the jobs in hand
-	frames     []*framepool.Frame
-	transforms []preprocess.Transform
-	detections [][]infer.Detection
+	jobs []job  // what take fills
+	hand *batch // that is being worked on
 
 	thresholds func(class int) float32 // w.threshold, bound once
 }
-
-// stamps are the moments of one batch (monotonic).
-type stamps struct{ batched, inferred time.Time }
 
 func (p *Pipeline) newWorker() *worker {
 	n := max(1, p.model.Info().MaxBatch)
 	w := &worker{
 		sched: p.sched, health: p.health, pulse: &pulse{base: p.start}, stats: p.engineStats, now: p.now,
 		open: p.openRunner,
-		jobs: make([]job, n), frames: make([]*framepool.Frame, n),
-		transforms: make([]preprocess.Transform, n), detections: make([][]infer.Detection, n),
+		jobs: make([]job, n), hand: newBatch(n),
 	}
 	w.thresholds = w.threshold
 	return w
@@ -70,41 +62,40 @@ func (w *worker) run(ctx context.Context) error {
 // batch takes n jobs to their end: every frame is released and every lane is
 // free again when it returns.
 func (w *worker) batch(r runner, n int) {
-	n = w.dropOld(n)
+	b := w.hand
+	w.fill(b, n)
 	defer func() {
-		for _, j := range w.jobs[:n] {
+		for _, j := range b.jobs {
 			j.frame.Release()
 			w.sched.done(j.lane)
 		}
-		clear(w.jobs)
-		clear(w.frames)
+		b.reset()
 	}()
-	if n == 0 {
+	if len(b.jobs) == 0 {
 		return
 	}
-	w.hand = w.jobs[:n]
-	for i, j := range w.hand {
-		w.frames[i] = j.frame
-		w.detections[i] = w.detections[i][:0]
+	for _, j := range b.jobs {
 		j.lane.cam.raw.offer(picture{frame: j.frame})
 	}
-	at := stamps{batched: w.now()}
-	err := r.run(w.frames[:n], w.thresholds, w.detections[:n], w.transforms[:n])
-	at.inferred = w.now()
+	b.at.batched = w.now()
+	err := r.begin(b, w.thresholds)
+	if err == nil {
+		err = r.finish(b)
+	}
+	b.at.inferred = w.now()
 	if err != nil {
 		w.fail(err)
 		return
 	}
 	w.health.good()
-	w.stats.observe(n, at.inferred.Sub(at.batched))
-	for i, j := range w.hand {
-		j.lane.cam.publish(j.frame, w.transforms[i], w.detections[i], at)
+	w.stats.observe(len(b.jobs), b.at.inferred.Sub(b.at.batched))
+	for i, j := range b.jobs {
+		j.lane.cam.publish(j.frame, b.transforms[i], b.detections[i], b.at)
 	}
 }
 
-// dropOld ends the jobs whose frame is too old and gives how many are left.
-func (w *worker) dropOld(n int) int {
-	kept := 0
+// fill puts the n jobs in a batch, and ends those whose frame is too old.
+func (w *worker) fill(b *batch, n int) {
 	for _, j := range w.jobs[:n] {
 		if w.now().Sub(j.frame.Meta().Received) > maxFrameAge {
 			j.lane.cam.drops.add(dropTooOld)
@@ -112,18 +103,17 @@ func (w *worker) dropOld(n int) int {
 			w.sched.done(j.lane)
 			continue
 		}
-		w.jobs[kept] = j
-		kept++
+		b.add(j)
 	}
-	return kept
+	clear(w.jobs)
 }
 
 // threshold gives the lowest score that any camera of the batch asks of a
 // class; each camera drops what is below its own when it publishes.
 func (w *worker) threshold(class int) float32 {
 	lowest := float32(never)
-	for i := range w.hand {
-		lowest = min(lowest, w.hand[i].lane.cam.thresholds[class])
+	for i := range w.hand.jobs {
+		lowest = min(lowest, w.hand.jobs[i].lane.cam.thresholds[class])
 	}
 	return lowest
 }
@@ -135,7 +125,7 @@ func (w *worker) fail(err error) {
 		reason = dropUnhealthy
 	}
 	w.health.bad(err)
-	for _, j := range w.hand {
+	for _, j := range w.hand.jobs {
 		j.lane.cam.drops.add(reason)
 	}
 }
