@@ -151,11 +151,11 @@ func (d *Decoder) fallBack(u *unit, cause error) error {
 
 // feed gives the unit to the engine.
 func (d *Decoder) feed(u *unit, parts [][]byte) error {
+	d.dec.Blocks(d.filter.block)
 	// Before a random access point broken references are the rule, and a gradual
 	// refresh mends them: there libavcodec must make the best of it. From it on
 	// what is not whole must not pass.
 	d.dec.Strict(!d.gate.lenient && (d.gate.open || d.gate.suspect || u.randomAccess))
-	d.dec.Blocks(d.filter.block)
 	if q := d.opts.Queue; q != nil && d.engines[0].nvdec {
 		q.Enter()
 		defer q.Leave()
