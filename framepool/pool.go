@@ -35,6 +35,7 @@ type Options struct {
 	Node      int          // NUMA node to prefer, -1 for any; a host of one node ignores it
 	Lock      bool         // keep the pages in RAM; a refusal is logged once and tolerated
 	HugePages bool         // ask for 2 MiB pages
+	Guard     Guard        // for tests: a page beside every slot that faults
 	Mapper    Mapper       // nil means no GPU; a failure is logged and tolerated
 	Logger    *slog.Logger // nil discards
 }
@@ -81,7 +82,7 @@ func (o Options) slotStride() (int, error) {
 	if o.Slots < 1 || o.Slots > maxSlots {
 		return 0, fmt.Errorf("%d slots, want 1 to %d", o.Slots, maxSlots)
 	}
-	stride := alignUp(o.Layout.Size, slotAlign)
+	stride := alignUp(o.Layout.Size, slotAlign) + o.Guard.bytes()
 	if stride > math.MaxInt32 {
 		return 0, errors.New("a slot of 2 GiB or more")
 	}
@@ -124,17 +125,32 @@ func newPool(o Options) (*Pool, error) {
 func allocateWithin(o Options, plan regionPlan) (*region, error) {
 	ro := regionOptions{name: o.Name, lock: o.Lock, node: o.Node, log: o.Logger, firstWarning: o.Budget.firstWarning}
 	if o.Budget == nil {
-		return plan.allocate(ro)
+		return o.guarded(plan.allocate(ro))
 	}
 	if err := o.Budget.Reserve(int64(plan.most())); err != nil {
 		return nil, err
 	}
-	r, err := plan.allocate(ro)
+	r, err := o.guarded(plan.allocate(ro))
 	if err != nil {
 		o.Budget.Release(int64(plan.most()))
 		return nil, err
 	}
 	o.Budget.Release(int64(plan.most() - r.bytes()))
+	return r, nil
+}
+
+// guarded puts the pages beside the slots of a region that was just made.
+func (o Options) guarded(r *region, err error) (*region, error) {
+	if err != nil || o.Guard == GuardNone {
+		return r, err
+	}
+	stride, err := o.slotStride()
+	if err == nil {
+		err = r.fence(o.Guard, o.Layout.Size, stride, o.Slots)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.release())
+	}
 	return r, nil
 }
 

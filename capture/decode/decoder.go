@@ -43,6 +43,7 @@ type Options struct {
 
 	engines []engine                      // for tests: in place of those that Decoder means
 	fail    func(e engine, u *unit) error // for tests: the engine's answer to a unit
+	guard   framepool.Guard               // for tests: pages beside the slots that fault
 }
 
 const defaultReaderSlots = 6
@@ -155,6 +156,12 @@ func (d *Decoder) Decode(au *capture.AccessUnit, emit func(*framepool.Frame)) er
 		d.emit = nil
 		return nil
 	}
+	if d.filter.stale && au.RandomAccess {
+		if err := d.forget(); err != nil {
+			d.emit = nil
+			return err
+		}
+	}
 	u := d.begin(au)
 	err := d.judge(u, d.run(u, parts))
 	if d.gate.dirty {
@@ -186,6 +193,21 @@ func (d *Decoder) prepare(au *capture.AccessUnit) error {
 	d.gate.soil = false
 	if err := d.dec.Reopen(d.filter.sets()); err != nil {
 		d.emit = nil
+		return fmt.Errorf("decode access unit of camera %s: %w", d.opts.Camera, err)
+	}
+	return nil
+}
+
+// forget starts libavcodec anew where the parameter sets leave out what older ones
+// told. Its H.264 decoder would stay with that: a camera that goes from full range
+// to the usual one, and does not say so, had grey blacks for ever.
+func (d *Decoder) forget() error {
+	d.filter.stale = false
+	if d.gone() != nil {
+		return nil
+	}
+	d.drain()
+	if err := d.dec.Reopen(d.filter.sets()); err != nil {
 		return fmt.Errorf("decode access unit of camera %s: %w", d.opts.Camera, err)
 	}
 	return nil

@@ -30,6 +30,14 @@
 // Nothing doubtful is emitted. After the start, a loss, or damage, pictures wait
 // for a random access point, or for the end of a gradual refresh; a stream that has
 // neither is taken as it is after ten seconds. What is dropped is counted by reason.
+//
+// Damage is seen by lost packets, by what libavcodec calls an error, and for H.265
+// in software by marks that show which parts were never decoded (see
+// avcodec.Decoder.Blocks). Wrong bytes with no packet lost that decode to something
+// of the right shape are seen by none; FFmpeg's H.265 decoder is the blindest. So a
+// stream of that kind that is damaged group after group must decode one whole group
+// before its pictures pass again.
+//
 // A pixel format that no reader takes and a budget that holds no pool are
 // *capture.UnsupportedError.
 //

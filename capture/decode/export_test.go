@@ -3,6 +3,7 @@ package decode
 import (
 	"strings"
 
+	"edgecam/framepool"
 	"edgecam/platform/avcodec"
 )
 
@@ -19,6 +20,12 @@ func (o Options) WithEngines(fail func(n int64) error, names ...string) Options 
 		}
 		return fail(u.key)
 	}
+	return o
+}
+
+// WithGuard puts pages beside the slots that nobody may touch.
+func (o Options) WithGuard(g framepool.Guard) Options {
+	o.guard = g
 	return o
 }
 

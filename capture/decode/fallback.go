@@ -154,10 +154,11 @@ func (d *Decoder) fallBack(u *unit, cause error) error {
 
 // feed gives the unit to the engine.
 func (d *Decoder) feed(u *unit, parts [][]byte) error {
+	d.dec.Blocks(d.filter.block)
 	// Before a random access point broken references are the rule, and a gradual
 	// refresh mends them: there libavcodec must make the best of it. From it on
 	// what is not whole must not pass.
-	d.dec.Strict(!d.gate.lenient && (d.gate.open || u.randomAccess))
+	d.dec.Strict(!d.gate.lenient && (d.gate.open || d.gate.suspect || u.randomAccess))
 	if q := d.turnstile(); q != nil {
 		t := Turn{Received: u.received, SetUp: d.engines[0].nvdec && !d.health.works}
 		if !d.queued.enter(q, t, d.opts.Lost) {

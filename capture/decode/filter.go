@@ -29,7 +29,10 @@ type filter struct {
 	codec capture.Codec
 	need  need
 	grey  bool     // H.264: pictures have no chroma
+	block int      // H.265: side of the squares that pictures are coded in
 	sps   []byte   // the last one that need comes from
+	told  colours  // H.264: what that one says of colours
+	stale bool     // H.264: libavcodec goes by what an older one said of them
 	known []set    // H.264: the parameter sets of now, for a decoder that is opened again
 	held  [][]byte // parameter sets that came without a picture
 	out   [][]byte
@@ -107,7 +110,14 @@ func (f *filter) learn(k kind, n []byte) {
 	}
 	f.sps = append(f.sps[:0], n...)
 	f.need = needOf(f.codec, n)
-	f.grey = f.codec == capture.H264 && greyH264(n)
+	f.grey, f.block = false, 0
+	if f.codec == capture.H265 {
+		f.block = blockH265(n)
+		return
+	}
+	told := f.told
+	f.grey, f.told = coloursH264(n)
+	f.stale = f.stale || told.signal && !f.told.signal || told.matrix && !f.told.matrix
 }
 
 func (f *filter) kindOf(n []byte) kind {

@@ -18,6 +18,10 @@ const patience = 10 * time.Second
 // for this camera.
 const lenientAfter = 4
 
+// suspectAfter is the number of groups of pictures in a row that must be damaged,
+// with no packet lost, before nothing that an H.265 stream has is believed.
+const suspectAfter = 2
+
 // gate decides which pictures are whole. It is open or waits for a
 // random access point.
 type gate struct {
@@ -39,6 +43,11 @@ type gate struct {
 	starts int // random access points so far, to 2
 
 	unmarked bool // opened by patience: libavcodec goes on to call the pictures unrecovered
+
+	// H.265: group after group was damaged with no packet lost, so the bytes are not
+	// to be trusted. Its decoder sees few of the wrong ones: pictures pass again
+	// only after a whole group in which it sees none.
+	suspect bool
 
 	lenient bool // H.264: the camera breaks the rules, libavcodec's concealment alone decides
 	groups  int  // groups of pictures in a row that were damaged with no packet lost
@@ -84,6 +93,10 @@ func (g *gate) arrive(u *unit) {
 	if g.codec == capture.H264 && g.groups >= lenientAfter {
 		g.lenient = true
 	}
+	if g.suspect = g.codec == capture.H265 && g.groups >= suspectAfter; g.suspect {
+		g.close(u.key, u.received)
+		u.waiting = true
+	}
 }
 
 // resumes says whether e may go on without being emptied after a loss. FFmpeg's
@@ -121,6 +134,9 @@ func (g *gate) judge(p *avcodec.Picture, u *unit) string {
 		return g.judgeOpen(p, u) // decoded before the loss, shown after it
 	case g.open:
 		return g.judgeOpen(p, u)
+	case g.suspect:
+		g.hurt = g.hurt || p.Damaged
+		return DropWaiting
 	case p.Damaged && (p.Key || u.randomAccess):
 		// libavcodec takes the stream as recovered from here on. It is not.
 		return DropDamaged

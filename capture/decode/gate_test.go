@@ -87,3 +87,42 @@ func TestGateGetsLenient(t *testing.T) {
 		})
 	}
 }
+
+// TestGateSuspects: an H.265 stream that is damaged in two groups in a row, with
+// no packet lost, must show a whole one before its pictures pass again.
+func TestGateSuspects(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name, groups string // d damaged, l damaged after a loss, w whole
+		want         string // of each group's key picture: p passes
+	}{
+		{"whole", "wwww", "pppp"},
+		{"one damaged", "wdww", "pppp"},
+		{"two damaged", "ddwww", "pp.pp"},
+		{"ever damaged", "dddddww", "pp....p"},
+		{"lost packets", "llllw", "ppppp"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := gate{codec: capture.H265, open: true}
+			got := ""
+			for i, kind := range c.groups {
+				key := unit{key: int64(10 * i), randomAccess: true, received: at}
+				g.arrive(&key)
+				if g.judge(&avcodec.Picture{Key: true}, &key) == "" {
+					got += "p"
+				} else {
+					got += "."
+				}
+				if kind == 'l' {
+					g.shut(key.key+1, at)
+				}
+				if kind != 'w' {
+					g.damage(&unit{key: key.key + 1, received: at})
+				}
+			}
+			if got != c.want {
+				t.Errorf("key pictures %s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -61,10 +61,21 @@ func needH264(b []byte) need {
 
 const profileBaseline = 66
 
-// greyH264 says whether the pictures have no chroma.
-func greyH264(b []byte) bool {
+// colours is what a parameter set says of colours at all.
+type colours struct{ signal, matrix bool }
+
+// coloursH264 says whether the pictures have no chroma, and what is told of
+// their colours.
+func coloursH264(b []byte) (grey bool, c colours) {
 	var s h264.SPS
-	return s.Unmarshal(b) == nil && s.ChromaFormatIdc == 0
+	if s.Unmarshal(b) != nil {
+		return false, c
+	}
+	if s.VUI != nil {
+		c.signal = s.VUI.VideoSignalTypePresentFlag
+		c.matrix = c.signal && s.VUI.ColourDescriptionPresentFlag
+	}
+	return s.ChromaFormatIdc == 0, c
 }
 
 // dpbH264 is MaxDpbFrames of the level, Rec. ITU-T H.264 A.3.1 and table A-1.
@@ -113,4 +124,18 @@ func needH265(b []byte) need {
 	// The buffer holds what waits for its turn too, Rec. ITU-T H.265 C.5.2.
 	top := len(s.MaxDecPicBufferingMinus1) - 1
 	return need{refs: min(int(s.MaxDecPicBufferingMinus1[top])+1, maxRefs), reorder: 1}
+}
+
+// blockH265 is the side of the coding tree blocks, in samples, 0 if it is not known.
+func blockH265(b []byte) int {
+	var s h265.SPS
+	if s.Unmarshal(b) != nil {
+		return 0
+	}
+	// 4 to 6 in the standard, Rec. ITU-T H.265 A.3
+	log2 := s.Log2MinLumaCodingBlockSizeMinus3 + 3 + s.Log2DiffMaxMinLumaCodingBlockSize
+	if log2 < 4 || log2 > 6 {
+		return 0
+	}
+	return 1 << log2
 }

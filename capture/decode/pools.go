@@ -72,7 +72,7 @@ func (p *pools) makePool(q avcodec.Request, hold int) (*framepool.Pool, int, err
 	for _, readers := range slices.Compact([]int{p.opts.ReaderSlots, min(p.opts.ReaderSlots, leanReaders)}) {
 		pool, err := framepool.New(framepool.Options{
 			Name: p.opts.Camera, Slots: hold + readers, Budget: p.opts.Budget, Node: p.opts.Node,
-			Lock: p.opts.Lock, HugePages: p.opts.HugePages, Mapper: p.opts.Mapper, Logger: p.log,
+			Lock: p.opts.Lock, HugePages: p.opts.HugePages, Mapper: p.opts.Mapper, Logger: p.log, Guard: p.opts.guard,
 			Layout: framepool.Layout{
 				Format: poolFormat(q.Format), Width: q.Width, Height: q.Height,
 				Offset: q.Offset, Stride: q.Stride, Size: q.Size,

@@ -22,6 +22,7 @@ type Stats struct {
 	Dropped     map[string]uint64 // by reason; reasons that never came are left out
 	CopiedBytes uint64            // bytes of emitted pixels that were copied: 0 but for decoders with memory of their own
 	Waiting     bool              // for a random access point
+	Damaged     uint64            // pictures that came broken and were not emitted: Dropped[DropDamaged]
 }
 
 type counts struct {
@@ -49,6 +50,7 @@ func (d *Decoder) Stats() Stats {
 	s := Stats{
 		Pools: d.pools.stats(), Frames: d.counts.frames.Load(), CopiedBytes: d.counts.copied.Load(),
 		Waiting: d.counts.waiting.Load(), Dropped: map[string]uint64{},
+		Damaged: d.counts.damaged.Load(),
 	}
 	for _, reason := range []string{DropWaiting, DropDamaged, DropReaders, DropExhausted} {
 		if n := d.counts.of(reason).Load(); n > 0 {

@@ -202,8 +202,10 @@ func TestJPEGPackets(t *testing.T) {
 		{name: "size 0, tables in the extension too", file: large, how: func(p jpegParts, s *sender) {
 			s.q, s.width, s.height, s.extension = 77, 0, 0, p.header[2:]
 		}},
-		{name: "size 0, a whole file", file: large, how: func(p jpegParts, s *sender) { s.width, s.height, s.q = 0, 0, 50 },
-			data: func(p jpegParts) []byte { return large }},
+		{
+			name: "size 0, a whole file", file: large, how: func(p jpegParts, s *sender) { s.width, s.height, s.q = 0, 0, 50 },
+			data: func(p jpegParts) []byte { return large },
+		},
 		{name: "grey by the extension", file: gray, how: func(p jpegParts, s *sender) {
 			sent(p, s)
 			s.extension = p.header[2:]

@@ -74,6 +74,8 @@ type Decoder struct {
 	unfit     error // what surfaces said, during a call
 	codec     string
 	exhausted int64
+	nonsense  C.int
+	pts       int64 // of the unit in work
 	picture   Picture
 }
 
@@ -229,6 +231,15 @@ func (d *Decoder) Strict(on bool) {
 	}
 }
 
+// Blocks says of what size the squares are that the stream is coded in, in
+// samples, 0 if they are not known. The decoder then sees for itself which of them
+// were never decoded: for H.265, whose decoder in FFmpeg does not say.
+func (d *Decoder) Blocks(size int) {
+	if d.c != nil {
+		d.c.block = C.int(size)
+	}
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -258,7 +269,7 @@ func (d *Decoder) assemble(u Unit) (int, error) {
 }
 
 func (d *Decoder) run(n C.int64_t, pts int64, fn func(*Picture)) error {
-	d.refused, d.unfit = nil, nil
+	d.refused, d.unfit, d.pts, d.nonsense = nil, nil, pts, d.c.nonsense
 	got := C.ec_decoder_decode(d.c, n, C.int64_t(pts))
 	first := int(d.c.send_error)
 	// A failed receive has consumed something, so this ends; the bound is for a
@@ -295,6 +306,8 @@ func (d *Decoder) verdict(code int) error {
 		return ErrExhausted
 	case code < 0:
 		return codeError(code)
+	case d.c.nonsense != d.nonsense:
+		return nonsense()
 	}
 	return nil
 }
@@ -306,8 +319,11 @@ func (d *Decoder) fill() {
 		Ring: uint64(c.ring), Slot: int(c.slot), Gen: uint32(c.gen), Readers: int(c.readers),
 		Format: Format(c.format), Width: int(c.width), Height: int(c.height),
 		FullRange: c.full_range != 0, Matrix: Matrix(c.matrix), PTS: int64(c.pts),
-		Key: c.key != 0, Intra: c.intra != 0, Corrupt: c.corrupt != 0, Damaged: c.error_flags != 0,
+		Key: c.key != 0, Intra: c.intra != 0, Corrupt: c.corrupt != 0, Damaged: c.error_flags != 0 || c.missing != 0,
 		Copied: int64(c.copied),
+	}
+	if p.PTS == d.pts && d.c.nonsense != d.nonsense {
+		p.Damaged = true
 	}
 	if c.device != 0 {
 		p.owner = d

@@ -27,6 +27,9 @@ func (e *Error) External() bool { return e.Code == tag("EXT ") }
 // Invalid says that the stream is at fault.
 func (e *Error) Invalid() bool { return e.Code == tag("INDA") }
 
+// nonsense is the error for a unit that the decoder went on with, guessing.
+func nonsense() error { return &Error{Code: tag("INDA"), Text: "coded values are out of bounds"} }
+
 // tag is FFERRTAG, which makes codes of four letters.
 func tag(s string) int {
 	return -int(uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24)

@@ -101,7 +101,7 @@ type Picture struct {
 	Key     bool  // decoding can start at it
 	Intra   bool  // made of intra slices only
 	Corrupt bool  // decoded from references that were not there, or not yet whole
-	Damaged bool  // parts are missing or were made up: a GPU's decoder does not tell
+	Damaged bool  // parts are missing (for H.265 see Decoder.Blocks) or were made up: a GPU's decoder does not tell
 	Copied  int64 // bytes that had to be copied into the slot, as the decoder has memory of its own
 
 	owner *Decoder // of a picture in device memory

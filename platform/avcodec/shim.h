@@ -64,6 +64,7 @@ typedef struct ec_picture {
     int intra;      // picture type I
     int corrupt;    // AV_FRAME_FLAG_CORRUPT
     int error_flags; // decode_error_flags
+    int missing;     // coded squares that were never decoded
     int64_t pts;
     int64_t copied; // bytes that were copied from the decoder's own memory into the slot
 } ec_picture;
@@ -85,6 +86,8 @@ typedef struct ec_decoder {
     int64_t exhausted;      // pictures refused because no slot was free
     int64_t foreign;        // pictures that did not lie in a slot
     int lines;              // log lines waiting
+    int nonsense;           // lines that say that coded values make no sense, which is no error to libavcodec
+    int block;              // side of the squares that the stream is coded in, 0 = not known: set by the caller
     int send_error;         // what avcodec_send_packet said of the last packet, 0 = taken
     char format_name[32];   // the pixel format that was refused, "" = none
     char refused[240];      // why the hardware does not take the stream, "" = it does

@@ -22,6 +22,7 @@ static void publish(ec_decoder *d)
     d->cap = d->p->input ? (int64_t)d->p->input->size - AV_INPUT_BUFFER_PADDING_SIZE : 0;
     d->exhausted = atomic_load(&d->p->exhausted) + ec_log_dry(&d->p->log);
     d->lines = ec_log_pending(&d->p->log);
+    d->nonsense = ec_log_nonsense(&d->p->log);
 }
 
 int ec_decoder_reserve(ec_decoder *d, int64_t n)

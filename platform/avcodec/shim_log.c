@@ -46,6 +46,14 @@ int ec_log_dry(ec_log *l)
     return n;
 }
 
+int ec_log_nonsense(ec_log *l)
+{
+    pthread_mutex_lock(&l->lock);
+    int n = l->nonsense;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
 int ec_log_take(ec_log *l, ec_line *out)
 {
     pthread_mutex_lock(&l->lock);
@@ -101,6 +109,8 @@ static void put(ec_log *l, int level, const char *text)
     watch(l, level, text, continues);
     // The code that nvdec.c returns does not come through the H.264 decoder.
     l->dry += !strcmp(text, "No decoder surfaces left");
+    // H.265's decoder goes on with 0 in place of a number that cannot be.
+    l->nonsense += !strncmp(text, "CABAC_MAX_BIN", 13);
     ec_line *last = &l->lines[(l->first + l->count + EC_LOG_LINES - 1) % EC_LOG_LINES];
     if (continues && l->count > 0 && l->count < EC_LOG_LINES) {
         append(last->text, sizeof last->text, text);

@@ -15,6 +15,7 @@ typedef struct ec_log {
     pthread_mutex_t lock;
     ec_line lines[EC_LOG_LINES];
     int first, count;
+    int nonsense; // lines that say that coded values make no sense
     int dry; // lines that say that the GPU's decoder had no free surface
     int watching;
     char watched[sizeof((ec_line *)0)->text]; // the first error since ec_log_watch
@@ -24,6 +25,7 @@ void ec_log_init(ec_log *l);
 void ec_log_destroy(ec_log *l);
 int ec_log_pending(ec_log *l);
 int ec_log_dry(ec_log *l);
+int ec_log_nonsense(ec_log *l);
 int ec_log_take(ec_log *l, ec_line *out);
 
 // ec_log_watch starts to look for an error. ec_log_watched gives the first one

@@ -15,6 +15,14 @@
 
 typedef struct ring ring;
 
+// ec_marks say where in a plane the marks of one picture are. See shim_marks.c.
+typedef struct ec_marks {
+    int block; // side of the coded squares, 0 = no marks
+    int width, height, sample_bytes;
+    int64_t stride;
+    uint64_t pattern;
+} ec_marks;
+
 struct ec_private {
     AVCodecContext *ctx;
     AVPacket *pkt;
@@ -43,6 +51,10 @@ int ec_ring_copy(ec_decoder *d, int64_t *copied);
 // ec_ring_describe says where in its ring the picture f lies; false = it does not.
 bool ec_ring_describe(const AVFrame *f, ec_picture *o);
 void ec_ring_unref(ring *r);
+
+void ec_marks_put(const ec_marks *m, uint8_t *luma);
+// ec_marks_left counts the squares that nobody wrote into.
+int ec_marks_left(const ec_marks *m, const uint8_t *luma);
 
 // ec_cuda_configure makes c decode on p->device.
 void ec_cuda_configure(ec_decoder *d, AVCodecContext *c);

@@ -21,6 +21,7 @@ typedef struct slot {
     ring *ring;
     uint32_t gen;
     int index;
+    ec_marks marks; // in the picture that it holds
     _Atomic int held; // a libavcodec buffer refers to the slot
 } slot;
 
@@ -210,6 +211,23 @@ static void refuse_format(ec_decoder *d, const AVFrame *f)
     pthread_mutex_unlock(&d->p->lock);
 }
 
+// mark puts marks into the slot, where the caller says what the stream's squares
+// are: 8 bytes of at least 16 by 16 samples, so that the picture costs no more.
+static void mark(const ec_decoder *d, slot *s, const AVFrame *f, const ec_request *q, uint8_t *base)
+{
+    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(f->format);
+
+    s->marks.block = d->p->copies || d->block < 16 ? 0 : d->block;
+    if (!s->marks.block || f->width < 8)
+        return;
+    s->marks.width = f->width;
+    s->marks.height = f->height;
+    s->marks.stride = q->stride[0];
+    s->marks.sample_bytes = desc && desc->comp[0].depth > 8 ? 2 : 1;
+    s->marks.pattern = UINT64_C(0x0ff101fe03fc55a9) ^ (uint64_t)s->gen << 24;
+    ec_marks_put(&s->marks, base + q->offset[0]);
+}
+
 // put_in_slot makes a slot the memory of f.
 static int put_in_slot(ec_decoder *d, AVCodecContext *c, AVFrame *f)
 {
@@ -232,6 +250,7 @@ static int put_in_slot(ec_decoder *d, AVCodecContext *c, AVFrame *f)
         f->linesize[i] = (int)q.stride[i];
     }
     f->extended_data = f->data;
+    mark(d, s, f, &q, base);
     // The way back from a picture to its slot; libavcodec carries it along.
     f->opaque = s;
     return 0;
@@ -284,6 +303,7 @@ bool ec_ring_describe(const AVFrame *f, ec_picture *o)
     o->slot = s->index;
     o->gen = s->gen;
     o->readers = ring_readers(r);
+    o->missing = ec_marks_left(&s->marks, base + r->geometry.offset[0]);
     o->format = ec_format_of(f->format);
     o->width = f->width;
     o->height = f->height;

@@ -71,6 +71,9 @@ func (d *Decoder) Reopen([][]byte) error { return unavailable() }
 // Strict does nothing.
 func (d *Decoder) Strict(bool) {}
 
+// Blocks does nothing.
+func (d *Decoder) Blocks(int) {}
+
 // Exhausted is 0.
 func (d *Decoder) Exhausted() int64 { return 0 }
 
