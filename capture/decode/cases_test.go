@@ -29,7 +29,7 @@ import (
 
 // received takes n frames from a camera and gives their pixels and RTP times,
 // counted from the first one of the film.
-func received(t *testing.T, w *watched, n int) (raw [][]byte, at []int) {
+func gathered(t *testing.T, w *watched, n int) (raw [][]byte, at []int) {
 	t.Helper()
 	for range n {
 		f := w.next(t)
@@ -47,7 +47,7 @@ func TestBPicturesFromACamera(t *testing.T) {
 	clip := testkit.LoadClip(t, "h264", path, "yuv420p")
 	w := watch(t, startCamera(t, filmOf(t, clip, ranks(t, path))), decode.Options{})
 	size := len(clip.Raw) / frames
-	got, at := received(t, w, frames-6)
+	got, at := gathered(t, w, frames-6)
 	for i := range got {
 		if i > 0 && at[i] <= at[i-1] {
 			t.Errorf("picture %d is of %d, the one before of %d", i, at[i], at[i-1])
@@ -71,7 +71,7 @@ func TestFieldsComeAsFrames(t *testing.T) {
 	for name, c := range map[string]testkit.Clip{"one unit": joined, "two units": clip} {
 		t.Run(name, func(t *testing.T) {
 			w := watch(t, startCamera(t, filmOf(t, c, nil)), decode.Options{})
-			got, at := received(t, w, pairs-2)
+			got, at := gathered(t, w, pairs-2)
 			for i, raw := range got {
 				for k, v := range raw[:width*height] {
 					if want := value(i, 0, k%width, k/width); v != want {
@@ -91,7 +91,7 @@ func TestFieldsComeAsFrames(t *testing.T) {
 		const frames = 20
 		c := testkit.Encode(t, "h264", "yuv420p", "320x192", frames, "-bf", "0", "-flags", "+ildct+ilme", "-x264opts", "tff=1")
 		w := watch(t, startCamera(t, filmOf(t, c, nil)), decode.Options{})
-		got, _ := received(t, w, frames-4)
+		got, _ := gathered(t, w, frames-4)
 		if !bytes.HasPrefix(c.Raw, slices.Concat(got...)) {
 			t.Error("pixels are not ffmpeg's")
 		}
@@ -135,7 +135,7 @@ func TestJoinWithoutAKeyFrame(t *testing.T) {
 			if len(w.stats().Pools) != 0 {
 				t.Error("there is a pool before the size is known")
 			}
-			got, _ := received(t, w, 18)
+			got, _ := gathered(t, w, 18)
 			if !bytes.Equal(slices.Concat(got...), clip.Raw[10*len(clip.Raw)/frames:][:18*len(clip.Raw)/frames]) {
 				t.Error("pixels are not those from the first key frame on")
 			}
@@ -151,7 +151,7 @@ func TestRefreshWithoutKeyFramesFromACamera(t *testing.T) {
 	units := slices.Clone(clip.Units)
 	units[0] = sets264(clip)
 	w := watch(t, startCamera(t, filmOf(t, testkit.Clip{Codec: "h264", Units: units}, nil)), decode.Options{})
-	got, _ := received(t, w, 10)
+	got, _ := gathered(t, w, 10)
 	size := len(clip.Raw) / frames
 	first := -1
 	for i := range frames {
@@ -370,7 +370,7 @@ func TestRefusedFromACamera(t *testing.T) {
 			f.every = 20 * time.Millisecond
 			beside := watch(t, startCamera(t, f), decode.Options{})
 			w := watch(t, refused, decode.Options{})
-			got, _ := received(t, beside, 58)
+			got, _ := gathered(t, beside, 58)
 			st := w.await(t, capture.Unsupported)
 			if st.Reason != c.reason {
 				t.Errorf("reason is %q", st.Reason)
