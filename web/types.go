@@ -82,7 +82,8 @@ type Inference struct {
 	FPS            float64      `json:"fps"`      // pictures inferred a second, all cameras
 	RunMS          *Percentiles `json:"run_ms"`   // time of one run; null before the first
 	BatchMean      float64      `json:"batch_mean"`
-	Notes          []string     `json:"notes"` // what the probe found
+	CUDAGraphs     string       `json:"cuda_graphs,omitempty"` // on a GPU: the batch sizes that are replayed as CUDA graphs, or why none are
+	Notes          []string     `json:"notes"`                 // what the probe found
 }
 
 // Camera answers GET /api/v1/cameras/{id}.
