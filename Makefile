@@ -27,7 +27,7 @@ STEP       := scripts/step.sh
 help: ## this list
 	@echo "edgecam $(VERSION)"; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo; echo "ARGS=… is passed on to demo and bench; PREFIX= and DESTDIR= steer install; VERBOSE=1 shows everything."
+	@echo; echo "ARGS=… is passed on to demo, bench and fuzz; PREFIX= and DESTDIR= steer install; VERBOSE=1 shows everything."
 
 .PHONY: demo
 demo: build ## two simulated cameras, detected live, at http://127.0.0.1:8080
@@ -73,9 +73,23 @@ test: build ## every test: vet, format, race detector, dashboard, browser, unit 
 	@scripts/setup-test.sh
 	@scripts/test.sh
 
+FUZZ ?= 1m
+
+.PHONY: fuzz
+fuzz: build ## every fuzz target in turn, FUZZ=1m each; ARGS=capture/rtsp or part of another name picks
+	@scripts/fuzz.sh $(FUZZ) $(ARGS)
+
 .PHONY: bench
 bench: build ## frames a second and time per stage; beside a Python peer where there is one
 	@scripts/bench.sh $(ARGS)
+
+.PHONY: bench-cameras
+bench-cameras: build ## how many cameras fit without a GPU, and the cost of a frame beside a Python peer (minutes)
+	@scripts/bench-cameras.sh
+
+.PHONY: bench-farm
+bench-farm: build ## 20 minutes beside 16 cameras with every fault: leaks, losses, and how soon a camera is back
+	@bin/edgecam bench farm $(ARGS)
 
 .PHONY: lint
 lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml

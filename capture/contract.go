@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"edgecam/framepool"
@@ -23,7 +24,35 @@ type StreamInfo struct {
 	ParameterSets [][]byte // VPS, SPS, PPS without start codes, from the session description; may be empty
 	ClockRate     int      // RTP clock, Hz
 	Transport     string   // "tcp", "udp", or another word for how packets arrive
-	Track         string   // which track was chosen and of how many, in words
+	TLS           string   // how the camera was known: "verified", "fingerprint" or "not verified"; "" = not encrypted
+	Track         TrackInfo
+}
+
+// TrackInfo says which video of a camera plays. The zero value says that it is
+// not known yet.
+type TrackInfo struct {
+	Index   int    // among the description's video tracks, from 1
+	Of      int    // how many video tracks there are
+	Codec   Codec  // of this one
+	Control string // how the description names it, e.g. "trackID=0"; may be empty
+	Others  int    // tracks that are no video: they are left alone
+}
+
+// String gives it in words for people, e.g. "video 1 of 2 (H.265)".
+func (t TrackInfo) String() string {
+	if t.Index == 0 {
+		return ""
+	}
+	codec := map[Codec]string{H264: "H.264", H265: "H.265", MJPEG: "MJPEG"}[t.Codec]
+	text := fmt.Sprintf("video %d of %d (%s)", t.Index, t.Of, codec)
+	switch t.Others {
+	case 0:
+		return text
+	case 1:
+		return text + ", 1 other track left alone"
+	default:
+		return text + fmt.Sprintf(", %d other tracks left alone", t.Others)
+	}
 }
 
 // AccessUnit is one coded picture. Its bytes belong to the receiver of the
@@ -72,4 +101,11 @@ type Decoder interface {
 	Decode(au *AccessUnit, emit func(*framepool.Frame)) error
 	Info() DecoderInfo
 	Close()
+}
+
+// Patient is a Decoder that may wait for its turn at something that it shares
+// with other cameras. Queued is how long it has waited so far, the wait that
+// goes on included: that time is not held against the camera.
+type Patient interface {
+	Queued() time.Duration
 }

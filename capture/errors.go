@@ -29,16 +29,23 @@ var (
 	_ Failure = (*StatusError)(nil)
 	_ Failure = (*ClosedError)(nil)
 	_ Failure = (*ProtocolError)(nil)
+	_ Failure = (*ForeignError)(nil)
+	_ Failure = (*CertificateError)(nil)
+	_ Failure = (*RedirectError)(nil)
 )
 
 // AuthError says that the camera wants a login that we could not give.
 type AuthError struct {
 	User   string // "" = no login was configured
 	Method string // RTSP method that was answered with 401, e.g. "DESCRIBE"
+	Why    string // why the login was not given, for the user; "" = it was given and refused, or there is none
 }
 
 // Error implements error.
 func (e *AuthError) Error() string {
+	if e.Why != "" {
+		return joinWords(e.Method, "refused: "+e.Why)
+	}
 	if e.User == "" {
 		return joinWords(e.Method, "refused: the camera wants a login and none is configured")
 	}
@@ -47,6 +54,9 @@ func (e *AuthError) Error() string {
 
 // Reason implements Failure.
 func (e *AuthError) Reason() string {
+	if e.Why != "" {
+		return "Not logged in: " + e.Why
+	}
 	if e.User == "" {
 		return "The camera asks for a login: set username and password"
 	}
@@ -72,19 +82,32 @@ func (e *UnsupportedError) Reason() string { return withHint("Unsupported "+e.Wh
 // Temporary implements Failure.
 func (e *UnsupportedError) Temporary() bool { return false }
 
-// NoVideoError says that the camera offers no video track at all.
+// NoVideoError says that the camera offers no video track at all, or not the
+// one that was asked for.
 type NoVideoError struct {
 	Tracks []string // what it offers instead, in words
+	Want   int      // the number of the video track that the user asks for; 0 = any
 }
 
 // Error implements error.
 func (e *NoVideoError) Error() string {
-	return "no video track: the camera offers " + e.offer()
+	return "no video track" + e.which() + ": the camera offers " + e.offer()
 }
 
 // Reason implements Failure.
 func (e *NoVideoError) Reason() string {
-	return "No video track: the camera offers " + e.offer() + "; check the path of the URL and the camera's stream settings"
+	text := "No video track" + e.which() + ": the camera offers " + e.offer()
+	if e.Want != 0 {
+		return text + "; set video_track to auto or to one of these"
+	}
+	return text + "; check the path of the URL and the camera's stream settings"
+}
+
+func (e *NoVideoError) which() string {
+	if e.Want == 0 {
+		return ""
+	}
+	return " number " + strconv.Itoa(e.Want)
 }
 
 // Temporary implements Failure: cameras leave the video out for a while after
@@ -205,6 +228,8 @@ type StalledError struct {
 	Phase Phase
 	Limit time.Duration
 	Units uint64 // access units that came in the phase: 0 = the camera sent nothing
+
+	Transport string // "udp" where packets had to find their own way; may be empty
 }
 
 // limit is Limit as people read it: a derived one has odd nanoseconds.
@@ -227,6 +252,8 @@ func (e *StalledError) Reason() string {
 	switch {
 	case e.Phase == PhaseConnect:
 		return fmt.Sprintf("The camera did not describe its stream within %v", e.limit())
+	case e.Phase == PhaseFirstFrame && e.Units == 0 && e.Transport == "udp":
+		return fmt.Sprintf("The camera plays and no video came over UDP within %v: check firewalls and NAT on the way, or set transport to auto or tcp", e.limit())
 	case e.Phase == PhaseFirstFrame && e.Units == 0:
 		return fmt.Sprintf("The camera plays and sent no video within %v", e.limit())
 	case e.Phase == PhaseFirstFrame:
@@ -247,6 +274,12 @@ type StatusError struct {
 	Method string // RTSP method, e.g. "DESCRIBE"; may be empty
 	Code   int    // e.g. 404
 	Text   string // the standard's words for Code; may be empty
+
+	Transport string // that SETUP asked for: "tcp", "udp", or "tcp, udp" where neither was taken; may be empty
+
+	// RetryAfter is how long the camera is known to need before it answers
+	// otherwise; 0 = not known.
+	RetryAfter time.Duration
 }
 
 // RTSP status codes that have their own words.
@@ -278,11 +311,24 @@ func (e *StatusError) Reason() string {
 	case statusSessionNotFound:
 		return "The camera forgot the session (454); a new one is started"
 	case statusUnsupportedTransport, http.StatusNotAcceptable:
-		return fmt.Sprintf("The camera does not take this transport (%d): set transport to auto", e.Code)
+		return e.transportReason()
 	case statusServiceUnavailableRTSP:
 		return "The camera is busy or still starting (503)"
 	default:
 		return "The camera " + e.Error()
+	}
+}
+
+func (e *StatusError) transportReason() string {
+	switch e.Transport {
+	case "tcp":
+		return fmt.Sprintf("The camera does not send video over TCP (%d): set transport to auto or udp", e.Code)
+	case "udp":
+		return fmt.Sprintf("The camera does not send video over UDP (%d): set transport to auto or tcp", e.Code)
+	case "tcp, udp":
+		return fmt.Sprintf("The camera sends video neither over TCP nor over UDP (%d): check its streaming settings", e.Code)
+	default:
+		return fmt.Sprintf("The camera does not take this transport (%d): set transport to auto", e.Code)
 	}
 }
 

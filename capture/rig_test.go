@@ -3,6 +3,7 @@ package capture_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -103,6 +104,7 @@ func start(t *testing.T, sessions func(n int) scriptSource, change func(*rig)) *
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 	}
 	capture.SetJitter(&r.o, func() float64 { return 0.5 })
+	capture.SetDial(&r.o, func(context.Context, string) error { return errors.New("refused") })
 	if change != nil {
 		change(r)
 	}
@@ -146,7 +148,7 @@ func (r *rig) history() []capture.State {
 	return h
 }
 
-var info = capture.StreamInfo{Codec: capture.H264, ClockRate: 90000, Transport: "tcp", Track: "video 1 of 1 (H.264)"}
+var info = capture.StreamInfo{Codec: capture.H264, ClockRate: 90000, Transport: "tcp", Track: capture.TrackInfo{Index: 1, Of: 1, Codec: capture.H264}}
 
 // unit makes an access unit of the size of a small picture.
 func unit(random bool) *capture.AccessUnit {

@@ -8,11 +8,16 @@ import (
 
 // The bounds of the queue before the decoder.
 const (
-	ringUnits = 32
-	// ringAge is how far the decoder may be behind: what is older by the time it
-	// is decoded is dropped before inference anyway, and its decoding would
-	// only keep the next ones waiting.
-	ringAge   = time.Second
+	ringUnits = 256 // 8 s at 30 a second: more than the times below let wait
+	// ringAge is how far the decoder may be behind with no prospect of catching
+	// up. A picture is of use for a second from its arrival to its result: with
+	// more than this gone there is not enough left for inference, and decoding
+	// what comes to nothing only keeps the next ones waiting.
+	ringAge = 600 * time.Millisecond
+	// ringMost is how far it may be behind at all. A machine that was busy with
+	// other things for a moment catches up much sooner than the next key frame
+	// comes, up to which everything would have to be given up.
+	ringMost  = 2 * time.Second
 	ringBytes = 16 << 20 // two of the largest access units
 
 	// ringPatience ends the wait for a random access point in streams that
@@ -36,7 +41,8 @@ type ring struct {
 	mu       sync.Mutex
 	items    []ringItem
 	bytes    int
-	skipping string // reason; "" = units are taken
+	pace     time.Duration // that the decoder takes for a unit, of late
+	skipping string        // reason; "" = units are taken
 	since    time.Time
 	closed   bool
 }
@@ -79,14 +85,23 @@ func (r *ring) push(au *AccessUnit) {
 }
 
 // behindLocked says whether the decoder is so late that the oldest unit before
-// au is of no use any more.
+// au is of no use any more, and what waits would make the next ones late too.
 func (r *ring) behindLocked(au *AccessUnit) bool {
 	for _, it := range r.items {
 		if it.au != nil {
-			return au.Received.Sub(it.au.Received) > ringAge
+			late := au.Received.Sub(it.au.Received)
+			return late > ringMost || late > ringAge && time.Duration(len(r.items))*r.pace > ringAge/2
 		}
 	}
 	return false
+}
+
+// decoded notes how long the decoder took for a unit.
+func (r *ring) decoded(took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// One picture that took very long says little of the next ones.
+	r.pace += (min(took, 4*r.pace+5*time.Millisecond) - r.pace) / 4
 }
 
 // resumeLocked says whether decoding can go on with au.

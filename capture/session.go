@@ -15,7 +15,9 @@ type session struct {
 	s      *Supervisor
 	ring   *ring
 	watch  watchdog
+	late   lateness // the source's goroutine
 	cancel context.CancelCauseFunc
+	opened func() // told when the camera has described its stream
 
 	// decoding goroutine
 	decoder   Decoder
@@ -28,14 +30,14 @@ type session struct {
 
 // runSession gives why the session ended; stable says that pictures came for
 // long enough to start anew with the waits.
-func (s *Supervisor) runSession(ctx context.Context, attempt int) (stable bool, err error) {
+func (s *Supervisor) runSession(ctx context.Context, attempt int, opened func()) (stable bool, err error) {
 	source, err := s.o.Open(attempt)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, watch: watchdog{
+	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, opened: opened, watch: watchdog{
 		connect: s.o.ConnectTimeout, first: s.o.FirstFrameTimeout, stall: s.o.StallTimeout,
 	}}
 	ses.watch.start(time.Now())
@@ -68,7 +70,9 @@ func (ses *session) Stream(info StreamInfo) error {
 		decoder.Close()
 		return context.Canceled
 	}
-	ses.watch.described(time.Now())
+	ses.opened()
+	patient, _ := decoder.(Patient)
+	ses.watch.described(time.Now(), info.Transport, patient)
 	ses.s.described(info)
 	return nil
 }
@@ -76,6 +80,9 @@ func (ses *session) Stream(info StreamInfo) error {
 // AccessUnit implements Sink. It never waits.
 func (ses *session) AccessUnit(au *AccessUnit) {
 	ses.watch.unit(au)
+	// What was held up on its way is as old as it is late: everything behind
+	// reckons with that.
+	au.Received = au.Received.Add(-ses.late.of(au.PTS, au.Received))
 	ses.ring.push(au)
 }
 
@@ -101,7 +108,10 @@ func (ses *session) decode(ctx context.Context) {
 		if ses.decoder == nil {
 			panic("capture: a source gave an access unit before its stream")
 		}
-		if err := ses.decoder.Decode(item.au, ses.emit); err != nil {
+		began := time.Now()
+		err := ses.decoder.Decode(item.au, ses.emit)
+		ses.ring.decoded(time.Since(began))
+		if err != nil {
 			var unsupported *UnsupportedError
 			if errors.As(err, &unsupported) {
 				ses.cancel(unsupported)

@@ -27,9 +27,18 @@ type Status struct {
 	FPS           float64 // decoded frames a second over the last seconds
 	Decoder       DecoderInfo
 	Transport     string
-	Track         string
+	TLS           string // see StreamInfo
+	Track         TrackInfo
 	Attempts      uint64            // sessions tried since start
 	Frames        uint64            // pictures decoded since start
+	Damaged       uint64            // access units since start that gave no whole picture
+	LastError     LastError         // the last failure, also when it is over
 	Dropped       map[string]uint64 // by reason: see the Drop constants
 	RetryAt       time.Time         // when State is backoff, auth_failed or unsupported
+}
+
+// LastError says what went wrong last.
+type LastError struct {
+	At     time.Time // zero = nothing did
+	Reason string    // in words for the user
 }

@@ -17,9 +17,16 @@ import (
 type Options struct {
 	Camera string // its id, for the log
 
+	Host   string  // host:port that sessions go to; "" = not known
+	Hosts  *Hosts  // spreads attempts at the same Host, shared by all cameras; nil = no limit
+	Prober *Prober // finds out that hosts answer again, shared by all cameras; nil = one of its own
+
 	// Open makes the source for one session; attempt counts from 1. It must
 	// not block: connecting is the source's Run.
 	Open func(attempt int) (Source, error)
+	// Admit waits until the camera may be called, so that hundreds do not start at
+	// once; no limit counts meanwhile. nil = at once. An error is ctx's.
+	Admit func(ctx context.Context) error
 	// NewDecoder makes the decoder for a stream; an *UnsupportedError ends
 	// the session. The supervisor closes the decoder.
 	NewDecoder func(StreamInfo) (Decoder, error)
@@ -33,7 +40,8 @@ type Options struct {
 	OnChange func(Status) // called at each change of state, from Run's goroutines; nil = none. It must not block.
 	Logger   *slog.Logger // one line at each change of state; nil = none
 
-	jitter func() float64 // 0..1
+	jitter func() float64   // 0..1
+	wall   func() time.Time // the wall clock; only what is shown follows it
 }
 
 // Supervisor captures one camera for ever.
@@ -45,10 +53,13 @@ type Supervisor struct {
 	drops            drops
 	rate             rate
 
-	mu       sync.Mutex
-	status   Status // state, reason and what is known of the stream
-	reported string // last failure in the log
-	repeats  int    // of that one since
+	mu      sync.Mutex
+	status  Status // state, reason and what is known of the stream
+	journal journal
+
+	// owned by Run
+	probed time.Time // when a camera that was away answered again
+	seen   uint64    // frames at that time
 }
 
 // NewSupervisor checks the options. It starts nothing.
@@ -71,6 +82,12 @@ func NewSupervisor(o Options) (*Supervisor, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Prober == nil {
+		o.Prober = NewProber()
+	}
+	if o.wall == nil {
+		o.wall = time.Now
 	}
 	if o.jitter == nil {
 		o.jitter = rand.Float64
@@ -106,9 +123,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	w := s.newWaits()
 	reason := "Connecting"
 	for attempt := 1; ctx.Err() == nil; attempt++ {
+		if s.o.Admit != nil && s.o.Admit(ctx) != nil {
+			return nil
+		}
 		s.attempts.Add(1)
 		s.enter(Connecting, reason, nil, time.Time{})
-		stable, err := s.runSession(ctx, attempt)
+		stable, err := s.attempt(ctx, attempt, reason)
 		s.rate.reset()
 		if ctx.Err() != nil {
 			return nil
@@ -116,12 +136,36 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if stable {
 			w.reset()
 		}
-		state, why, wait := w.after(err)
-		s.enter(state, why, err, time.Now().Add(wait))
-		reason = fmt.Sprintf("Connecting again (attempt %d). Before: %s", attempt+1, why)
-		sleep(ctx, wait)
+		why := s.pause(ctx, w, err)
+		reason = fmt.Sprintf("Connecting again (attempt %d). Before: %s", s.attempts.Load()+1, why)
 	}
 	return nil
+}
+
+// attempt is runSession when it is this camera's turn at its host.
+func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string) (stable bool, err error) {
+	opened, err := s.o.Hosts.enter(ctx, s.o.Host, func() {
+		s.say("Waiting its turn: other cameras at " + s.o.Host + " are connecting")
+	})
+	if err != nil {
+		return false, err
+	}
+	defer opened(false)
+	s.say(reason)
+	return s.runSession(ctx, attempt, func() { opened(true) })
+}
+
+// pause waits after a failure and gives it in words. While a host is silent, a
+// look at it stands for an attempt.
+func (s *Supervisor) pause(ctx context.Context, w *waits, err error) (why string) {
+	for {
+		state, why, wait := w.after(err)
+		s.enter(state, why, err, time.Now().Add(wait))
+		if again := s.rest(ctx, wait, err, w); !again || ctx.Err() != nil {
+			return why
+		}
+		s.attempts.Add(1)
+	}
 }
 
 // after says what a failure means: the state, its reason, and how long to wait.
@@ -143,7 +187,9 @@ func (w *waits) after(err error) (State, string, time.Duration) {
 	case errors.As(err, &stalled) && stalled.Phase != PhaseConnect:
 		return Stalled, reason, w.network.next()
 	case errors.As(err, &status) && status.Code == statusNotEnoughBandwidth:
-		return Backoff, reason, busyRetryMin + w.network.next()
+		return Backoff, reason, max(busyRetryMin, status.RetryAfter) + w.network.next()
+	case errors.As(err, &status):
+		return Backoff, reason, max(status.RetryAfter, w.network.next())
 	default:
 		return Backoff, reason, w.network.next()
 	}

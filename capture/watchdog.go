@@ -29,12 +29,14 @@ type watchdog struct {
 
 	mu        sync.Mutex
 	phase     Phase
+	transport string
 	since     time.Time // start of the phase, or the last picture
 	units     uint64    // access units since then
 	lastUnit  time.Time
 	lastKey   time.Time
 	interval  time.Duration // between access units, smoothed
 	keyPeriod time.Duration // between random access points, the longest of late
+	patient   Patient       // the decoder, where it may wait for its turn
 }
 
 func (w *watchdog) start(now time.Time) {
@@ -44,9 +46,10 @@ func (w *watchdog) start(now time.Time) {
 }
 
 // described notes that the camera said what comes.
-func (w *watchdog) described(now time.Time) {
+func (w *watchdog) described(now time.Time, transport string, patient Patient) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.transport, w.patient = transport, patient
 	if w.phase == PhaseConnect {
 		w.phase, w.since, w.units = PhaseFirstFrame, now, 0
 	}
@@ -89,6 +92,10 @@ func (w *watchdog) limitLocked() time.Duration {
 	switch {
 	case w.phase == PhaseConnect:
 		return w.connect
+	case w.phase == PhaseFirstFrame && w.patient != nil:
+		// When hundreds of cameras come up at once, their decoders are set up one
+		// after another.
+		return w.first + w.patient.Queued()
 	case w.phase == PhaseFirstFrame:
 		return w.first
 	case w.stall > 0:
@@ -110,7 +117,7 @@ func (w *watchdog) check(now time.Time) (left time.Duration, err *StalledError) 
 	if left = limit - now.Sub(w.since); left > 0 {
 		return left, nil
 	}
-	return 0, &StalledError{Phase: w.phase, Limit: limit, Units: w.units}
+	return 0, &StalledError{Phase: w.phase, Limit: limit, Units: w.units, Transport: w.transport}
 }
 
 // run calls expired once, when a limit has passed.

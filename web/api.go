@@ -109,6 +109,7 @@ func (s *System) clean() {
 	list(&s.Inference.Notes)
 	finite(&s.Inference.ScoreThreshold, &s.Inference.ProbeMS, &s.Inference.FPS, &s.Inference.BatchMean)
 	s.Inference.RunMS = s.Inference.RunMS.clean()
+	list(&s.Capacity.Short)
 }
 
 // clean is as for System.

@@ -13,6 +13,36 @@ type System struct {
 	Memory    Memory    `json:"memory"`
 	Inference Inference `json:"inference"`
 	Governor  Governor  `json:"governor"`
+	Capacity  Capacity  `json:"capacity"`
+}
+
+// Capacity is what the box uses and how many more cameras it takes, measured
+// while it runs.
+type Capacity struct {
+	CamerasMore *int        `json:"cameras_more"` // of the kind below; null while no camera is live
+	LimitedBy   string      `json:"limited_by"`   // the share that is used up first; "" while not known
+	Kind        *CameraKind `json:"kind"`         // the mean of the live cameras; null without one
+	Shares      Shares      `json:"shares"`
+	Short       []string    `json:"short"` // shares that have been over 85 % for a minute
+}
+
+// CameraKind is a kind of camera.
+type CameraKind struct {
+	Width     int     `json:"width"`
+	Height    int     `json:"height"`
+	FPS       float64 `json:"fps"`
+	DetectFPS float64 `json:"detect_fps"` // that are analysed
+	Codec     string  `json:"codec"`
+}
+
+// Shares are the parts of the box's resources that are in use, 0 to 1; null
+// where it has none or does not tell.
+type Shares struct {
+	NVDEC  *float64 `json:"nvdec"`  // the cards' decoders
+	GPU    *float64 `json:"gpu"`    // the cards' engines
+	CPU    *float64 `json:"cpu"`    // by everything on the machine
+	Memory *float64 `json:"memory"` // for frames, of the machine or of the cards
+	Link   *float64 `json:"link"`   // to the cards
 }
 
 // Governor is what keeps frames young when more is asked than can be done: it
@@ -101,12 +131,15 @@ type Camera struct {
 	Decoder     string  `json:"decoder"`
 	DecoderNote string  `json:"decoder_note"` // why it is not the one wished for first, e.g. software in place of the GPU
 	PixelFormat string  `json:"pixel_format"`
-	Memory      string  `json:"memory"`    // pinned, heap or device
-	Transport   string  `json:"transport"` // tcp or udp; "" before it is known
-	Track       string  `json:"track"`     // which of the stream's tracks, in words
+	Memory      string  `json:"memory"`          // pinned, heap or device
+	Transport   string  `json:"transport"`       // tcp or udp; "" before it is known
+	TLS         string  `json:"tls,omitempty"`   // verified, fingerprint or not verified; left out where the way is not encrypted
+	Track       *Track  `json:"track,omitempty"` // which of the camera's videos; left out before it is known
 
-	Attempts uint64     `json:"attempts"` // sessions tried since start
-	RetryAt  *time.Time `json:"retry_at"` // when the next attempt is due; null while one runs
+	Attempts      uint64     `json:"attempts"`                  // sessions tried since start
+	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty"` // left out while one runs
+	LastError     *LastError `json:"last_error,omitempty"`      // the last failure, also when it is over
+	Damaged       uint64     `json:"damaged,omitempty"`         // pictures since start that came damaged and were not shown
 
 	Detecting   bool              `json:"detecting"` // false where the configuration turns detection off
 	InferredFPS float64           `json:"inferred_fps"`
@@ -117,6 +150,20 @@ type Camera struct {
 	AgeMS       *Percentiles      `json:"age_ms"`   // age at publication; null while nothing was published for seconds
 	StagesMS    Stages            `json:"stages_ms"`
 	Pool        *Pool             `json:"pool"` // null before the geometry is known
+}
+
+// Track is one video of those that a camera offers.
+type Track struct {
+	Index   int    `json:"index"`             // from 1, in the order of the description
+	Of      int    `json:"of"`                // how many videos there are
+	Codec   string `json:"codec"`             // h264, h265 or mjpeg
+	Control string `json:"control,omitempty"` // the camera's own name for it
+}
+
+// LastError is what went wrong with a camera last.
+type LastError struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"` // in words
 }
 
 // Analysed is at which rate a camera is analysed, and why not at the one that it

@@ -35,6 +35,7 @@ type Options struct {
 	Lost      <-chan struct{}         // closed when the GPU does not answer any more. It may be nil
 	Installed bool                    // auto tries FFmpeg's nvv4l2dec and v4l2m2m decoders: for a Jetson
 	Queue     Turnstile               // passed around each call that may wait for the GPU's decoder. It may be nil
+	CPU       Turnstile               // passed around each call that decodes in software. It may be nil
 
 	Seq    *atomic.Uint64   // numbers the frames of the camera across its sessions; nil = from 1
 	Logger *slog.Logger     // nil discards
@@ -42,14 +43,6 @@ type Options struct {
 
 	engines []engine                      // for tests: in place of those that Decoder means
 	fail    func(e engine, u *unit) error // for tests: the engine's answer to a unit
-}
-
-// Turnstile lets callers through one by one, in whichever order it thinks fair.
-// The CPU that a picture costs grows with the number of threads that wait inside
-// the GPU's driver at once. Both methods are called on the decoding goroutines.
-type Turnstile interface {
-	Enter()
-	Leave()
 }
 
 const defaultReaderSlots = 6
@@ -76,6 +69,7 @@ type Decoder struct {
 	take     func(*avcodec.Picture) // d.picture, bound once
 
 	counts counts
+	queued queued
 	info   capture.DecoderInfo
 	closed bool
 }
@@ -130,6 +124,7 @@ func (d *Decoder) setUp() {
 	d.gate = gate{codec: codec, open: codec == capture.MJPEG}
 	d.lines = lineLimiter{log: d.log, now: d.now}
 	d.take = d.picture
+	d.queued.base = time.Now()
 	d.counts.waiting.Store(!d.gate.open)
 }
 

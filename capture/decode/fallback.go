@@ -34,6 +34,9 @@ func (h *health) verdict(e engine, u *unit, err error) error {
 	if !e.hardware() {
 		return nil
 	}
+	if errors.Is(err, errLost) {
+		return errLost
+	}
 	if he := new(avcodec.HardwareError); errors.As(err, &he) {
 		return he
 	}
@@ -155,9 +158,12 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 	// refresh mends them: there libavcodec must make the best of it. From it on
 	// what is not whole must not pass.
 	d.dec.Strict(!d.gate.lenient && (d.gate.open || u.randomAccess))
-	if q := d.opts.Queue; q != nil && d.engines[0].nvdec {
-		q.Enter()
-		defer q.Leave()
+	if q := d.turnstile(); q != nil {
+		t := Turn{Received: u.received, SetUp: d.engines[0].nvdec && !d.health.works}
+		if !d.queued.enter(q, t, d.opts.Lost) {
+			return errLost
+		}
+		defer q.Leave(t)
 	}
 	if d.opts.fail != nil {
 		if err := d.opts.fail(d.engines[0], u); err != nil {

@@ -428,23 +428,53 @@ func TestNVDECLost(t *testing.T) {
 }
 
 // turnstile counts who goes through.
-type turnstile struct{ in, out int }
+type turnstile struct{ setUps, in, out int }
 
-func (s *turnstile) Enter() { s.in++ }
-func (s *turnstile) Leave() { s.out++ }
+func (s *turnstile) Enter(t decode.Turn, _ <-chan struct{}) bool {
+	s.in++
+	if t.SetUp {
+		s.setUps++
+	}
+	return true
+}
 
+func (s *turnstile) Leave(decode.Turn) { s.out++ }
+
+// Each call goes through the turnstile of what decodes; the first one to the GPU
+// is its set-up.
 func TestNVDECQueue(t *testing.T) {
 	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
 	clip := gops(t, "h264", 10)
-	for wish, want := range map[string]int{"nvdec": 10, "software": 0} {
-		var q turnstile
-		d := forClip(t, clip, decode.Options{CUDA: gpu(t), Decoder: wish, Queue: &q})
+	for wish, want := range map[string][2]turnstile{
+		"nvdec":    {{setUps: 1, in: 10, out: 10}, {}},
+		"software": {{}, {in: 10, out: 10}},
+	} {
+		var card, cpu turnstile
+		d := forClip(t, clip, decode.Options{CUDA: gpu(t), Decoder: wish, Queue: &card, CPU: &cpu})
 		play(t, d, clip, &sink{t: t, discard: true})
-		if q.in != want || q.out != want {
-			t.Errorf("%s: %d went in and %d out, want %d", wish, q.in, q.out, want)
+		if got := [2]turnstile{card, cpu}; got != want {
+			t.Errorf("%s: %+v, want %+v", wish, got, want)
 		}
+	}
+}
+
+// A hundred cameras start at once and share a GPU: all come up, and none of them
+// has a thread of its own.
+func TestNVDECCrowd(t *testing.T) {
+	fake := nvdectest.Run(t)
+	if fake == nil {
+		return
+	}
+	clip, dev, q := gops(t, "h264", 10), gpu(t), decode.NewQueue(4)
+	before := threads(t)
+	crowd(t, 100, clip, decode.Options{CUDA: dev, Decoder: "nvdec", Queue: q})
+	if more := threads(t) - before; more > 20 {
+		t.Errorf("100 cameras took %d threads more", more)
+	}
+	if q.SetUpTime() <= 0 {
+		t.Error("no set-up was timed")
 	}
 }

@@ -1,10 +1,8 @@
 package rtsp
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -17,19 +15,45 @@ import (
 // dialer opens the connection of one session and can cut it from outside.
 // Names are looked up anew each time, since cameras change their addresses.
 type dialer struct {
-	limit time.Duration // for the TCP connection alone
+	target   Target
+	limit    time.Duration // for the TCP connection alone
+	resolver *net.Resolver // nil = the system's
+	tls      TLS
 
-	mu    sync.Mutex
-	conns []net.Conn
-	cut   bool
+	mu   sync.Mutex
+	conn *cameraConn // nil before there is one
+	raw  net.Conn    // beneath conn
+	cut  bool
 }
 
-// dial is gortsplib's DialContext. Its errors are *capture.RefusedError and
-// *capture.UnreachableError.
-func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+// dial is gortsplib's DialContext. It goes to the target, whatever the library
+// takes for the default port, and encrypts by itself: the library would do so
+// above it, where nothing of ours could see the session. Its errors are of
+// package capture.
+func (d *dialer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	addr := d.target.Addr()
+	raw, err := d.connect(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	conn := &cameraConn{Conn: raw, addr: addr}
+	if d.target.encrypted() {
+		if conn.Conn, err = d.tls.handshake(ctx, raw, d.target); err != nil {
+			_ = raw.Close() // the handshake's error tells
+			return nil, err
+		}
+		conn.encrypted = true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conn = conn
+	return &framedConn{Conn: conn}, nil
+}
+
+func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	conn, err := (&net.Dialer{Resolver: d.resolver}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, dialFailure(addr, err)
 	}
@@ -39,8 +63,15 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		_ = conn.Close() // the session has ended: nobody is left to tell
 		return nil, net.ErrClosed
 	}
-	d.conns = append(d.conns, conn)
-	return &lingerConn{Conn: conn}, nil
+	d.raw = conn
+	return conn, nil
+}
+
+// open gives the connection, or nil.
+func (d *dialer) open() *cameraConn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.conn
 }
 
 // hangUp closes what is open, so that no read or write waits any longer.
@@ -48,8 +79,8 @@ func (d *dialer) hangUp() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cut = true
-	for _, c := range d.conns {
-		_ = c.Close() // a second Close is harmless
+	if d.raw != nil {
+		_ = d.raw.Close() // a second Close is harmless
 	}
 }
 
@@ -77,45 +108,6 @@ func errnoText(err error) string {
 		return errno.Error()
 	}
 	return ""
-}
-
-// linger is how long a connection waits for the camera to take note of
-// TEARDOWN.
-const linger = 300 * time.Millisecond
-
-// lingerConn closes gently after TEARDOWN. A plain close while video still
-// comes in makes the kernel reset the connection, and a reset may reach the
-// camera before it has read TEARDOWN: the session would stay open until its
-// timeout, and cameras have few.
-type lingerConn struct {
-	net.Conn
-	mu   sync.Mutex
-	torn bool
-}
-
-// Write looks out for TEARDOWN, which gortsplib writes in one piece.
-func (c *lingerConn) Write(b []byte) (int, error) {
-	if bytes.HasPrefix(b, []byte("TEARDOWN ")) {
-		c.mu.Lock()
-		c.torn = true
-		c.mu.Unlock()
-	}
-	return c.Conn.Write(b)
-}
-
-// Close closes the sending side first where a session was torn down, and takes
-// what the camera still sends, for a moment.
-func (c *lingerConn) Close() error {
-	c.mu.Lock()
-	torn := c.torn
-	c.torn = false
-	c.mu.Unlock()
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && torn {
-		if half.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(linger)) == nil {
-			_, _ = io.Copy(io.Discard, c.Conn) // ends at the camera's close, a reset, or the deadline
-		}
-	}
-	return c.Conn.Close()
 }
 
 func isTimeout(err error) bool {

@@ -1,7 +1,6 @@
 package rtsp
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -17,17 +16,16 @@ import (
 // failure turns what gortsplib says into what capture knows. Texts from
 // outside pass scrub, so that no camera can make us print the password.
 func (s *session) failure(err error) error {
+	if r := s.redirected(); r != nil {
+		return r
+	}
 	var known capture.Failure
 	if errors.As(err, &known) {
 		return known
 	}
 	var status liberrors.ErrClientBadStatusCode
-	var auth liberrors.ErrClientAuthSetup
-	switch {
-	case errors.As(err, &status):
+	if errors.As(err, &status) {
 		return s.statusFailure(int(status.Code))
-	case errors.As(err, &auth):
-		return &capture.AuthError{User: s.target.username, Method: s.method}
 	}
 	if timeout := s.timeoutFailure(err); timeout != nil {
 		return timeout
@@ -39,19 +37,24 @@ func (s *session) failure(err error) error {
 }
 
 func (s *session) statusFailure(code int) error {
-	if code == int(base.StatusUnauthorized) {
-		if s.staleNonce {
-			// Not the password: the camera changes its nonce faster than we
-			// can use it.
-			return &capture.ProtocolError{Op: "log in", Detail: "the camera declared its own nonce stale"}
-		}
-		user := s.target.username
-		if !s.target.login {
-			user = ""
-		}
-		return &capture.AuthError{User: user, Method: s.method}
+	x := &s.exchange
+	if code == int(base.StatusUnauthorized) && x.refusal != nil {
+		return x.refusal
 	}
-	return &capture.StatusError{Method: s.method, Code: code, Text: statusWords(code)}
+	failure := &capture.StatusError{Method: x.method, Code: code, Text: statusWords(code), RetryAfter: s.retryAfter(code)}
+	if x.method == string(base.Setup) && (code == int(base.StatusUnsupportedTransport) || code == int(base.StatusNotAcceptable)) {
+		failure.Transport = string(s.transport)
+	}
+	return failure
+}
+
+// retryAfter is how long a camera that has no session left needs at least: it
+// frees old ones after its session timeout. Others may have told.
+func (s *session) retryAfter(code int) time.Duration {
+	if code != int(base.StatusNotEnoughBandwidth) {
+		return s.upkeep.retry
+	}
+	return max(s.upkeep.retry, s.upkeep.timeout, s.o.Memory.sessionTimeout())
 }
 
 // statusWords gives the standard's words: the camera's own may hold anything.
@@ -71,10 +74,10 @@ func (s *session) timeoutFailure(err error) error {
 	var udp liberrors.ErrClientUDPTimeout
 	switch {
 	case errors.As(err, &request), isTimeout(err):
-		return &capture.SilentError{Addr: s.addr, Limit: s.o.ReadTimeout}
+		return &capture.SilentError{Addr: s.target.Addr(), Limit: s.o.ReadTimeout}
 	case errors.As(err, &tcp), errors.As(err, &udp):
 		if s.packets.Load() == 0 {
-			return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second)}
+			return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second), Transport: string(s.transport)}
 		}
 		return &capture.StalledError{Phase: capture.PhaseLive, Limit: s.o.ReadTimeout}
 	default:
@@ -86,38 +89,32 @@ func (s *session) timeoutFailure(err error) error {
 func transportFailure(err error) error {
 	var wantsUDP liberrors.ErrClientServerRequestedUDP
 	var wantsTCP liberrors.ErrClientServerRequestedTCP
-	var noPorts liberrors.ErrClientServerPortsNotProvided
+	var delivery liberrors.ErrClientTransportHeaderInvalidDelivery
 	switch {
 	case errors.As(err, &wantsUDP):
 		return &capture.UnsupportedError{What: "transport tcp", Hint: "the camera answers with UDP: set transport to auto or udp"}
 	case errors.As(err, &wantsTCP):
 		return &capture.UnsupportedError{What: "transport udp", Hint: "the camera answers with TCP: set transport to auto or tcp"}
-	case errors.As(err, &noPorts):
-		return &capture.UnsupportedError{What: "transport udp", Hint: "the camera names no ports to send from: set transport to auto or tcp"}
+	case errors.As(err, &delivery):
+		return &capture.UnsupportedError{What: "transport udp", Hint: "the camera answers with multicast: set transport to auto or tcp"}
 	default:
 		return nil
 	}
 }
 
 func (s *session) connectionFailure(err error) error {
-	var cert *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &cert):
-		return &capture.UnsupportedError{
-			What: "certificate (" + s.target.scrub(cert.Err.Error()) + ")",
-			Hint: "give the camera a certificate that this machine trusts, or use rtsp:// in a network that you trust",
-		}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return &capture.ClosedError{}
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &capture.ClosedError{Detail: "connection reset"}
 	}
 	if text := errnoText(err); text != "" {
-		return &capture.UnreachableError{Addr: s.addr, Obstacle: capture.ObstacleNetwork, Detail: text}
+		return &capture.UnreachableError{Addr: s.target.Addr(), Obstacle: capture.ObstacleNetwork, Detail: text}
 	}
 	op := "talk to the camera"
-	if s.method != "" {
-		op = s.method
+	if s.exchange.method != "" {
+		op = s.exchange.method
 	}
 	return &capture.ProtocolError{Op: op, Detail: s.target.scrub(err.Error())}
 }
@@ -129,8 +126,7 @@ func otherTransport(err error) bool {
 	var stalled *capture.StalledError
 	switch {
 	case errors.As(err, &status):
-		return status.Method == string(base.Setup) &&
-			(status.Code == int(base.StatusUnsupportedTransport) || status.Code == int(base.StatusNotAcceptable))
+		return status.Transport != ""
 	case errors.As(err, &unsupported):
 		return unsupported.What == "transport tcp" || unsupported.What == "transport udp"
 	case errors.As(err, &stalled):

@@ -118,12 +118,12 @@ func TestFailures(t *testing.T) {
 		{
 			name: "tcp to a camera that has udp alone", sim: sim.Options{Fault: "udponly"}, transport: rtsp.TCP, user: "admin",
 			want:   "SETUP answered 461 Unsupported Transport",
-			reason: "The camera does not take this transport (461): set transport to auto", temporary: true,
+			reason: "The camera does not send video over TCP (461): set transport to auto or udp", temporary: true,
 		},
 		{
 			name: "udp to a camera that has tcp alone", sim: sim.Options{Fault: "tcponly"}, transport: rtsp.UDP, user: "admin",
 			want:   "SETUP answered 461 Unsupported Transport",
-			reason: "The camera does not take this transport (461): set transport to auto", temporary: true,
+			reason: "The camera does not send video over UDP (461): set transport to auto or tcp", temporary: true,
 		},
 		{
 			name: "closed after three frames", sim: sim.Options{Fault: "close:3"}, user: "admin",

@@ -2,7 +2,9 @@ package rtsp_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/textproto"
 	"strconv"
@@ -22,7 +24,14 @@ const goodSDP = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=cam\r\nc=IN IP4 0.0.0.0\r\
 type scriptConn struct {
 	t *testing.T
 	net.Conn
-	r *textproto.Reader
+	r       *textproto.Reader
+	control func(packet []byte) // told of RTCP from the client; may be nil
+}
+
+// contextWithPatience ends with a test that takes too long.
+func contextWithPatience(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), patience)
 }
 
 type scriptRequest struct {
@@ -33,10 +42,21 @@ type scriptRequest struct {
 // startScript serves each connection with talk until the test ends.
 func startScript(t *testing.T, talk func(*scriptConn)) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return startScriptAt(t, "127.0.0.1:0", talk)
+}
+
+// startScriptAt is startScript at an address of the test's choice.
+func startScriptAt(t *testing.T, at string, talk func(*scriptConn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveScript(t, l, talk)
+}
+
+func serveScript(t *testing.T, l net.Listener, talk func(*scriptConn)) (addr string) {
+	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var conns []net.Conn
@@ -68,7 +88,7 @@ func startScript(t *testing.T, talk func(*scriptConn)) (addr string) {
 }
 
 // read gives the next request; false at the end of the connection. Interleaved
-// packets from the client are skipped.
+// packets from the client come before it, and so do answers.
 func (c *scriptConn) read() (scriptRequest, bool) {
 	for {
 		b, err := c.r.R.Peek(1)
@@ -78,12 +98,16 @@ func (c *scriptConn) read() (scriptRequest, bool) {
 		if b[0] != '$' {
 			break
 		}
-		head, err := c.r.R.Peek(4)
-		if err != nil {
+		frame := make([]byte, 4)
+		if _, err := io.ReadFull(c.r.R, frame); err != nil {
 			return scriptRequest{}, false
 		}
-		if _, err := c.r.R.Discard(4 + int(head[2])<<8 + int(head[3])); err != nil {
+		packet := make([]byte, int(frame[2])<<8+int(frame[3]))
+		if _, err := io.ReadFull(c.r.R, packet); err != nil {
 			return scriptRequest{}, false
+		}
+		if c.control != nil && frame[1]%2 == 1 {
+			c.control(packet)
 		}
 	}
 	line, err := c.r.ReadLine()
@@ -91,6 +115,13 @@ func (c *scriptConn) read() (scriptRequest, bool) {
 		return scriptRequest{}, false
 	}
 	fields := strings.Fields(line)
+	if strings.HasPrefix(line, "RTSP/") { // to a request of the camera's
+		header, err := c.r.ReadMIMEHeader()
+		if err != nil {
+			return scriptRequest{}, false
+		}
+		return scriptRequest{method: "answer " + fields[1], header: header}, true
+	}
 	if len(fields) != 3 {
 		c.t.Errorf("request line %q", line)
 		return scriptRequest{}, false

@@ -1,25 +1,43 @@
 package rtsp
 
 import (
-	"encoding/base64"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
+const (
+	// maxTracks bounds what one description makes us keep; the most that a
+	// camera was seen to have is nine.
+	maxTracks = 256
+
+	byteOrderMark = "\ufeff"
+)
+
 // mediaText is one m= section of a description, as far as we look at it.
 type mediaText struct {
-	kind     string // "video", "audio", "application", …
-	proto    string // "RTP/AVP", …
-	payloads []string
-	rtpmap   map[string]string // payload type → encoding, e.g. "H264/90000"
-	fmtp     map[string]string
-	control  string
+	kind      string // "video", "audio", "application", …
+	port      string
+	proto     string // "RTP/AVP", …, upper case
+	formats   []formatText
+	control   string
+	direction string // "inactive", "sendonly", …; "" = none is given
+	keyMgmt   string // for SRTP, e.g. "mikey …"
+	crypto    bool   // it has keys of another kind for SRTP (RFC 4568)
+}
+
+// formatText is one payload type of a section.
+type formatText struct {
+	payload uint8
+	listed  bool   // on the m= line
+	rtpmap  string // e.g. "H264/90000"; "" = none is given
+	fmtp    string
 }
 
 // sessionText is what a camera's description says about its tracks.
 type sessionText struct {
 	control string
+	keyMgmt string
 	medias  []*mediaText
 }
 
@@ -30,22 +48,26 @@ func readSDP(body []byte) sessionText {
 	var s sessionText
 	var cur *mediaText
 	for line := range strings.FieldsFuncSeq(string(body), isLineEnd) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		key, value, ok := strings.Cut(strings.TrimPrefix(line, byteOrderMark), "=")
 		if !ok {
 			continue
 		}
-		switch key {
+		switch strings.ToLower(strings.TrimSpace(key)) {
 		case "m":
-			if cur = readMediaLine(value); cur != nil {
+			// One that cannot be read keeps its attributes from the track before.
+			cur = readMediaLine(value)
+			if cur.kind != "" && len(s.medias) < maxTracks {
 				s.medias = append(s.medias, cur)
 			}
 		case "a":
-			name, arg, _ := strings.Cut(value, ":")
-			name, arg = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(arg)
-			if cur != nil {
+			name, arg := splitAttribute(value)
+			switch {
+			case cur != nil:
 				cur.attribute(name, arg)
-			} else if name == "control" {
+			case name == "control":
 				s.control = arg
+			case name == "key-mgmt":
+				s.keyMgmt = arg
 			}
 		}
 	}
@@ -54,158 +76,169 @@ func readSDP(body []byte) sessionText {
 
 func isLineEnd(r rune) bool { return r == '\r' || r == '\n' || r == 0 }
 
+// splitAttribute takes "name:value" apart, and "name value", which some
+// cameras write.
+func splitAttribute(text string) (name, arg string) {
+	text = strings.TrimSpace(text)
+	if i := strings.IndexAny(text, ": \t"); i >= 0 {
+		text, arg = text[:i], strings.TrimLeft(text[i:], ": \t")
+	}
+	return strings.ToLower(text), arg
+}
+
 func readMediaLine(value string) *mediaText {
-	fields := strings.Fields(value)
-	if len(fields) < 3 {
-		return nil
+	m := &mediaText{}
+	fields := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+	if len(fields) < 2 {
+		return m
 	}
-	return &mediaText{
-		kind: strings.ToLower(fields[0]), proto: fields[2], payloads: fields[3:],
-		rtpmap: map[string]string{}, fmtp: map[string]string{},
+	m.kind, m.port = strings.ToLower(fields[0]), fields[1]
+	for _, word := range fields[2:] {
+		if p, ok := readPayload(word); ok {
+			m.format(p).listed = true
+		} else if m.proto == "" {
+			m.proto = strings.ToUpper(word)
+		}
 	}
+	return m
+}
+
+func readPayload(word string) (uint8, bool) {
+	n, err := strconv.ParseUint(word, 10, 7)
+	return uint8(n), err == nil
+}
+
+// format gives the place of a payload type, and makes it if need be.
+func (m *mediaText) format(payload uint8) *formatText {
+	i := slices.IndexFunc(m.formats, func(f formatText) bool { return f.payload == payload })
+	if i < 0 {
+		i = len(m.formats)
+		m.formats = append(m.formats, formatText{payload: payload})
+	}
+	return &m.formats[i]
 }
 
 func (m *mediaText) attribute(name, arg string) {
 	switch name {
 	case "rtpmap", "fmtp":
-		payload, text, ok := strings.Cut(arg, " ")
-		if !ok {
+		word, text, _ := strings.Cut(strings.ReplaceAll(arg, "\t", " "), " ")
+		payload, ok := readPayload(word)
+		if text = strings.TrimSpace(text); !ok || text == "" {
 			return
 		}
-		if name == "rtpmap" {
-			m.rtpmap[payload] = strings.TrimSpace(text)
+		if f := m.format(payload); name == "rtpmap" {
+			f.rtpmap = text
 		} else {
-			m.fmtp[payload] = strings.TrimSpace(text)
+			f.fmtp = strings.TrimPrefix(f.fmtp+";"+text, ";")
 		}
 	case "control":
 		m.control = arg
+	case "inactive", "sendonly", "recvonly", "sendrecv":
+		m.direction = name
+	case "key-mgmt":
+		m.keyMgmt = arg
+	case "crypto":
+		m.crypto = true
 	}
 }
 
-// encoding is the codec's name of a payload type, upper case and without the
-// clock rate, e.g. "H264". RFC 3551 gives the static ones.
-func (m *mediaText) encoding(payload string) string {
-	if text, ok := m.rtpmap[payload]; ok {
-		name, _, _ := strings.Cut(text, "/")
-		return strings.ToUpper(strings.TrimSpace(name))
+// parameters is the fmtp text of a format. Where the camera gave it the number
+// of no track, it can only be meant for the one there is.
+func (m *mediaText) parameters(f formatText) string {
+	if f.fmtp != "" {
+		return f.fmtp
 	}
-	switch payload {
-	case "0":
-		return "PCMU"
-	case "8":
-		return "PCMA"
-	case "26":
-		return "JPEG"
-	case "32":
-		return "MPV"
-	case "33":
-		return "MP2T"
+	var stray string
+	for _, other := range m.formats {
+		switch {
+		case other.payload == f.payload:
+		case other.listed || other.rtpmap != "" || stray != "":
+			return ""
+		default:
+			stray = other.fmtp
+		}
+	}
+	return stray
+}
+
+// encoding is the codec's name of a format, upper case and without the clock
+// rate, e.g. "H264"; "" where the description does not tell.
+func (m *mediaText) encoding(f formatText) string {
+	if f.rtpmap != "" {
+		name, _, _ := strings.Cut(f.rtpmap, "/")
+		return canonicalEncoding(strings.ToUpper(strings.TrimSpace(name)))
+	}
+	if name := staticEncoding(f.payload); name != "" {
+		return name
+	}
+	fmtp := m.parameters(f)
+	switch {
+	case parameter(fmtp, "sprop-vps") != "" || parameter(fmtp, "sprop-sps") != "":
+		return "H265"
+	case parameter(fmtp, "sprop-parameter-sets") != "" || parameter(fmtp, "packetization-mode") != "":
+		return "H264"
 	default:
-		return "payload type " + payload
+		return ""
 	}
 }
 
-// parameter gives a value of the payload type's fmtp line; "" where absent.
-func (m *mediaText) parameter(payload, name string) string {
-	for part := range strings.SplitSeq(m.fmtp[payload], ";") {
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		if strings.EqualFold(strings.TrimSpace(key), name) {
-			return strings.TrimSpace(value)
+// canonicalEncoding gives the registered name of what cameras call otherwise.
+func canonicalEncoding(name string) string {
+	switch strings.TrimPrefix(name, "X-") {
+	case "H264", "H.264", "AVC", "AVC1":
+		return "H264"
+	case "H265", "H.265", "HEVC", "HVC1", "HEV1":
+		return "H265"
+	case "JPEG", "MJPEG", "MJPG", "M-JPEG":
+		return "JPEG"
+	default:
+		return name
+	}
+}
+
+// staticEncoding gives the payload types that need no rtpmap (RFC 3551).
+func staticEncoding(payload uint8) string {
+	return map[uint8]string{
+		0: "PCMU", 3: "GSM", 4: "G723", 8: "PCMA", 9: "G722", 10: "L16", 11: "L16", 14: "MPA", 18: "G729",
+		25: "CELB", 26: "JPEG", 28: "NV", 31: "H261", 32: "MPV", 33: "MP2T", 34: "H263",
+	}[payload]
+}
+
+// parameter finds a value in an fmtp text; "" where absent. Cameras leave out
+// semicolons, put commas in their place, and blanks anywhere.
+func parameter(fmtp, name string) string {
+	for start := 0; start+len(name) < len(fmtp); start++ {
+		end := start + len(name)
+		if start > 0 && !strings.ContainsRune("; \t,", rune(fmtp[start-1])) || !strings.EqualFold(fmtp[start:end], name) {
+			continue
+		}
+		if rest := strings.TrimLeft(fmtp[end:], " \t"); strings.HasPrefix(rest, "=") {
+			return parameterValue(rest[1:])
 		}
 	}
 	return ""
 }
 
+// parameterValue is the text up to the next semicolon or blank, but for blanks
+// beside commas: lists of parameter sets have some.
+func parameterValue(text string) string {
+	text, _, _ = strings.Cut(text, ";")
+	var value string
+	for word := range strings.FieldsSeq(text) {
+		if value != "" && !strings.HasSuffix(value, ",") && !strings.HasPrefix(word, ",") {
+			break
+		}
+		value += word
+	}
+	return strings.Trim(value, `"'`)
+}
+
 // number is parameter for a count; broken or absent ones are 0.
-func (m *mediaText) number(payload, name string) int {
-	n, err := strconv.ParseUint(m.parameter(payload, name), 10, 16)
+func number(fmtp, name string) int {
+	value, _, _ := strings.Cut(parameter(fmtp, name), ",")
+	n, err := strconv.ParseUint(value, 10, 16)
 	if err != nil {
 		return 0
 	}
 	return int(n)
-}
-
-// writeSDP writes the description of one track alone, for gortsplib to parse.
-// The library refuses a whole session for one line that it does not like, such
-// as an audio track without its configuration, so it gets to see nothing but
-// what it needs to set up the video that we chose.
-func writeSDP(t *track, base *url.URL) []byte {
-	proto := "RTP/AVP"
-	if strings.Contains(strings.ToUpper(t.media.proto), "SAVP") {
-		proto = "RTP/SAVP" // encrypted, with rtsps
-	}
-	payload := strconv.Itoa(int(t.payload))
-	lines := []string{
-		"v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "c=IN IP4 0.0.0.0", "t=0 0",
-		"a=control:" + base.String(),
-		"m=video 0 " + proto + " " + payload,
-		"a=rtpmap:" + payload + " " + t.rtpmap,
-		"a=control:" + controlURL(base, t.media.control),
-	}
-	return []byte(strings.Join(lines, "\r\n") + "\r\n")
-}
-
-// controlURL is the URL that SETUP names: what VLC and live555 send. A
-// relative control goes to the end of the base, even behind a query
-// (s?a=1/trackID=0).
-func controlURL(base *url.URL, control string) string {
-	text := base.String()
-	switch {
-	case control == "" || control == "*":
-		return text
-	case isAbsolute(control):
-		scheme, rest, _ := strings.Cut(control, "://")
-		return strings.ToLower(scheme) + "://" + rest
-	case strings.HasPrefix(control, "?"):
-		return text + control
-	default:
-		return strings.TrimSuffix(text, "/") + "/" + strings.TrimPrefix(control, "/")
-	}
-}
-
-// baseURL is what relative controls extend: the session's own control where it
-// is absolute, else Content-Base where that makes sense, else the URL that was
-// asked for.
-func baseURL(request *url.URL, sessionControl, contentBase string) *url.URL {
-	for _, text := range []string{sessionControl, contentBase} {
-		switch {
-		case isAbsolute(text):
-			if u, err := url.Parse(text); err == nil && u.Host != "" {
-				u.User, u.Fragment = nil, ""
-				return u
-			}
-		case strings.HasPrefix(text, "/"):
-			if u, err := request.Parse(text); err == nil {
-				u.User = nil
-				return u
-			}
-		}
-	}
-	u := *request
-	u.User = nil
-	return &u
-}
-
-func isAbsolute(text string) bool {
-	scheme, _, ok := strings.Cut(text, "://")
-	return ok && (strings.EqualFold(scheme, "rtsp") || strings.EqualFold(scheme, "rtsps"))
-}
-
-// decodeSets reads comma separated base64 parameter sets and leaves out what
-// is none. Some cameras put an Annex B start code before each.
-func decodeSets(value string) [][]byte {
-	var sets [][]byte
-	for text := range strings.SplitSeq(value, ",") {
-		set, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-		if err != nil {
-			continue
-		}
-		if len(set) > 4 && set[0] == 0 && set[1] == 0 && set[2] == 0 && set[3] == 1 {
-			set = set[4:]
-		}
-		if len(set) > 0 {
-			sets = append(sets, set)
-		}
-	}
-	return sets
 }

@@ -2,15 +2,15 @@ package rtsp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
+	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
-	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
 	"edgecam/capture"
@@ -19,6 +19,9 @@ import (
 // hangUpAfter is how long a session that must end may take over TEARDOWN
 // before its connection is cut.
 const hangUpAfter = time.Second
+
+// settleWithin is how long it may wait before, for the answer to SETUP.
+const settleWithin = 800 * time.Millisecond
 
 // session is one try with one transport. Fields without a note are set before
 // the client starts, or touched on its goroutine while a request of ours waits
@@ -32,49 +35,74 @@ type session struct {
 	client    *gortsplib.Client
 	dialer    dialer
 
-	method     string   // of the request under way
-	asked      *url.URL // of the request under way, without login
-	addr       string   // host:port that asked goes to
-	redirects  int
-	foreign    bool // redirected to another host
-	challenged bool // a 401 came on this connection
-	staleNonce bool
-	track      *track
-	trackErr   error
-	playing    time.Time
+	login    login
+	exchange exchange
 
-	// reader goroutine of the client
-	depacketize depacketizer
-	assembler   assembler
-	media       *description.Media
+	moved        string // where the camera redirects; "" = it does not
+	optionsMoved string // the same of OPTIONS, which DESCRIBE may know better
 
-	lost    atomic.Bool // packets went missing before the one that comes
+	believe     bool // take UDP from where the camera says that it sends, and not from who answers
+	otherSource bool // the two differ
+
+	track    *track
+	trackErr error
+	playing  time.Time
+	upkeep   upkeep
+
+	setupCode base.StatusCode
+	setupErr  error // why the session that SETUP opened is of no use
+	reporting bool  // there is somewhere to send receiver reports to
+
+	end       context.CancelCauseFunc // ends the session with a reason
+	settingUp chan struct{}           // holds an element while SETUP is under way
+	settle    sync.Once
+
+	media     *description.Media
+	rx        receiver
+	reception reception
+
 	packets atomic.Uint64
-	missing atomic.Uint64
-	damaged atomic.Uint64
 }
 
-func newSession(o Options, target Target, transport Transport) *session {
+func newSession(o Options, target Target, transport Transport, fallback bool) *session {
 	return &session{
-		o: o, target: target, transport: transport, addr: target.Addr(),
-		log: o.Logger.With("transport", string(transport)), dialer: dialer{limit: o.ConnectTimeout},
+		o: o, target: target, transport: transport, fallback: fallback,
+		log:       o.Logger.With("transport", string(transport)),
+		dialer:    dialer{target: target, limit: o.ConnectTimeout, resolver: o.Resolver, tls: o.TLS},
+		login:     login{user: target.username, password: target.password, configured: target.login},
+		settingUp: make(chan struct{}, 1),
 	}
 }
 
 // run plays until ctx ends or the session does.
 func (s *session) run(ctx context.Context, sink capture.Sink) error {
+	ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
+	err := s.play(ctx, sink)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // what followed from it is of no interest
+	}
+	return err
+}
+
+func (s *session) play(ctx context.Context, sink capture.Sink) error {
 	u, err := s.target.request()
 	if err != nil {
 		return err
 	}
 	s.client = s.newClient()
-	s.client.Scheme, s.client.Host = u.Scheme, u.Host
+	s.client.Scheme, s.client.Host = "rtsp", u.Host // the dialer encrypts
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
+	defer s.rx.stop()
 	defer s.closeOn(ctx)()
 
-	description, _, err := s.client.Describe(u)
+	var description *description.Session
+	err = s.ask(func() (err error) {
+		description, _, err = s.client.Describe(u)
+		return err
+	})
 	if s.trackErr != nil {
 		return s.trackErr
 	}
@@ -85,32 +113,49 @@ func (s *session) run(ctx context.Context, sink capture.Sink) error {
 		return &capture.ProtocolError{Op: "DESCRIBE", Detail: "the answer describes no track"}
 	}
 	s.media = description.Medias[0]
-	if _, err := s.client.Setup(description.BaseURL, s.media, 0, 0); err != nil {
-		return s.failure(err)
+	s.media.Formats[0] = &tap{Format: s.media.Formats[0], packet: s.onPacket}
+	if err := s.setUp(ctx, description); err != nil {
+		return err
 	}
 	if err := s.prepare(sink); err != nil {
 		return err
 	}
 	s.playing = time.Now()
-	if _, err := s.client.Play(nil); err != nil {
+	err = s.ask(func() error {
+		_, err := s.client.Play(nil)
+		return err
+	})
+	if err != nil {
 		return s.failure(err)
 	}
-	s.log.Debug("rtsp playing", "track", s.track.words)
+	s.log.Debug("rtsp playing", "track", s.track.info.String())
 	return s.wait(ctx)
 }
 
 // wait lets the session play to its end, and remembers the transport.
 func (s *session) wait(ctx context.Context) error {
+	stop := s.startReports(ctx)
 	err := s.client.Wait()
+	stop()
 	if s.packets.Load() == 0 && time.Since(s.playing) >= udpFirstPacket {
 		s.o.Memory.failed(s.transport)
 	}
-	s.log.Debug("rtsp session ended", "packets", s.packets.Load(), "lost", s.missing.Load(),
-		"damaged", s.damaged.Load(), "too_large", s.assembler.drops)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	s.rx.summary(s.log.With("packets", s.packets.Load()))
 	return s.failure(err)
+}
+
+// startReports starts to send receiver reports, and gives what ends that.
+func (s *session) startReports(ctx context.Context) (stop func()) {
+	if !s.reporting {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.reports(ctx, s.media) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // closeOn closes the session when ctx ends, or when the function that it gives
@@ -130,9 +175,18 @@ func (s *session) closeOn(ctx context.Context) func() {
 }
 
 // close tears the session down; it may be called twice, and from anywhere.
-// The client cannot end while it waits in a system call of the connection, so
-// that is cut after a moment.
+// While SETUP is under way nobody knows the session that the camera opens, so
+// its answer is waited for, for a moment. The client cannot end while it waits
+// in a system call of the connection, so that is cut after another.
 func (s *session) close() {
+	s.settle.Do(func() {
+		limit := time.NewTimer(s.o.settle)
+		defer limit.Stop()
+		select {
+		case s.settingUp <- struct{}{}: // and no SETUP begins any more
+		case <-limit.C:
+		}
+	})
 	cut := time.AfterFunc(hangUpAfter, s.dialer.hangUp)
 	defer cut.Stop()
 	s.client.Close()
@@ -150,94 +204,58 @@ func (s *session) newClient() *gortsplib.Client {
 		WriteTimeout:          s.o.ReadTimeout,
 		Transport:             s.transport.library(),
 		InitialUDPReadTimeout: firstPacket,
+		AnyPortEnable:         true,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
+		ListenPacket:          listenUDP,
 		OnRequest:             s.onRequest,
 		OnResponse:            s.onResponse,
-		OnTransportSwitch:     func(error) {}, // never: the transport is fixed
-		OnPacketsLost: func(n uint64) {
-			s.missing.Add(n)
-			s.lost.Store(true)
-		},
-		OnDecodeError: s.onDecodeError,
+		OnServerRequest:       s.onServerRequest,
+		OnServerResponse:      s.onServerResponse,
+		OnTransportSwitch:     func(error) {},  // never: the transport is fixed
+		OnPacketsLost:         func(uint64) {}, // the receiver counts for itself
+		OnDecodeError:         func(error) {},  // what is missing then shows in the sequence numbers
 	}
 }
 
 // prepare tells the sink what comes, before the first packet can.
 func (s *session) prepare(sink capture.Sink) error {
-	var err error
-	if s.depacketize, err = newDepacketizer(s.track); err != nil {
-		return err
-	}
-	s.assembler = assembler{codec: s.track.codec, emit: sink.AccessUnit}
-	s.client.OnPacketRTP(s.media, s.media.Formats[0], s.onPacket)
+	keeper := newSetKeeper(s.track.codec, s.track.sets)
+	s.rx.start(s.track, s.transport, func(au *capture.AccessUnit) {
+		keeper.fill(au)
+		sink.AccessUnit(au)
+	}, s.end)
+	s.client.OnPacketRTCP(s.media, s.onReport)
+	s.reception.local = s.client.Stats().Session.Medias[s.media].Formats[s.media.Formats[0]].LocalSSRC
 	return sink.Stream(capture.StreamInfo{
 		Codec:         s.track.codec,
-		ParameterSets: s.track.sets,
+		ParameterSets: keeper.described(),
 		ClockRate:     clockRate,
 		Transport:     string(s.transport),
-		Track:         s.track.words,
+		TLS:           s.tlsWords(),
+		Track:         s.track.info,
 	})
 }
 
-// onDecodeError hears of packets that gortsplib could not read. One of another
-// payload type, such as metadata in the video's channel, takes nothing from
-// the video.
-func (s *session) onDecodeError(err error) {
-	var other liberrors.ErrClientRTPPacketUnknownPayloadType
-	if errors.As(err, &other) {
-		return
-	}
-	s.damaged.Add(1)
-	s.lost.Store(true)
-}
-
+// onPacket takes each packet of the track.
 func (s *session) onPacket(pkt *rtp.Packet) {
-	now := time.Now()
 	if s.packets.Add(1) == 1 {
 		s.o.Memory.worked(s.transport)
 	}
-	lost := s.lost.Swap(false)
-	nalus, err := s.depacketize(pkt)
-	if err != nil && !errors.Is(err, errIncomplete) {
-		s.damaged.Add(1)
-		lost = true
-	}
-	at := arrival{rtpTime: pkt.Timestamp, marker: pkt.Marker, received: now, capturedAt: s.capturedAt(pkt, now)}
-	switch {
-	case s.track.codec != capture.MJPEG:
-		s.assembler.packet(at, nalus, lost)
-	case len(nalus) == 1:
-		s.assembler.whole(at, nalus[0], lost)
-	case lost:
-		s.assembler.lossNext = true
-	}
+	s.reception.packet(pkt, time.Now())
+	s.rx.packet(pkt)
 }
 
-// The camera's clock is believed within these bounds around ours.
-const (
-	maxCameraLag  = 10 * time.Second
-	maxCameraLead = time.Second
-)
-
-// capturedAt is the camera's time of the picture where its sender reports give
-// a sane one, else ours.
-func (s *session) capturedAt(pkt *rtp.Packet, now time.Time) time.Time {
-	ntp, ok := s.client.PacketNTP(s.media, pkt)
-	if !ok || ntp.Before(now.Add(-maxCameraLag)) || ntp.After(now.Add(maxCameraLead)) {
-		return now.Round(0) // wall clock alone
+func (s *session) onReport(pkt rtcp.Packet) {
+	if report, ok := pkt.(*rtcp.SenderReport); ok {
+		s.reception.sender(report, time.Now())
 	}
-	return ntp
+	s.rx.report(pkt)
 }
 
-func canonicalAddr(u *url.URL) string {
-	port := 0
-	t := Target{scheme: u.Scheme, host: u.Hostname()}
-	for _, r := range u.Port() {
-		port = port*10 + int(r-'0')
+func (s *session) tlsWords() string {
+	if !s.target.encrypted() {
+		return ""
 	}
-	if t.port = port; port == 0 {
-		t.port = defaultPort(u.Scheme)
-	}
-	return t.Addr()
+	return s.o.TLS.words()
 }

@@ -103,7 +103,7 @@ func TestReconnect(t *testing.T) {
 
 	s := supervise(t, rtsp.Options{URL: url}, nil)
 	st := s.await(t, capture.Live)
-	if st.Codec != capture.H264 || st.Transport != "tcp" || st.Track != "video 1 of 1 (H.264)" {
+	if st.Codec != capture.H264 || st.Transport != "tcp" || st.Track.String() != "video 1 of 1 (H.264)" {
 		t.Errorf("status is %+v", st)
 	}
 	stop()

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -30,18 +31,20 @@ type Target struct {
 // The reasons why ParseURL refuses a URL. None quotes it, since any part of a
 // malformed URL may be a piece of the password.
 var (
-	errURLScheme    = errors.New("the URL must begin with rtsp:// or rtsps://")
-	errURLControl   = errors.New("the URL holds a line break or another control character")
-	errURLHost      = errors.New("the URL names no host")
-	errURLHostChar  = errors.New("the host of the URL holds a character that no host name has; if the password holds one of / ? # write it %-encoded, or use the keys username and password")
-	errURLPort      = errors.New("the port of the URL is not a number from 1 to 65535; if the password holds one of / ? # write it %-encoded, or use the keys username and password")
-	errURLBrackets  = errors.New("an IPv6 address in the URL needs brackets: rtsp://[2001:db8::10]:554/")
-	errURLIPv6      = errors.New("the text between the brackets of the URL is not an IPv6 address")
-	errURLAmbiguous = errors.New("the URL has an @ after the host: if the password holds one of / ? # write it %-encoded, or use the keys username and password; in a path write @ as %40")
-	errURLFragment  = errors.New("the URL holds a #: if it belongs to the password write it as %23, or use the keys username and password")
-	errURLEscape    = errors.New("the login in the URL holds a % that is not followed by two hex digits: write % as %25, or use the keys username and password")
-	errURLPath      = errors.New("the path of the URL holds a % that is not followed by two hex digits: write % as %25")
-	errPassword     = errors.New("a password is set and no username")
+	errURLScheme     = errors.New("the URL must begin with rtsp:// or rtsps://")
+	errURLControl    = errors.New("the URL holds a line break or another control character")
+	errURLHost       = errors.New("the URL names no host")
+	errURLHostChar   = errors.New("the host of the URL holds a character that no host name has; if the password holds one of / ? # write it %-encoded, or use the keys username and password")
+	errURLPort       = errors.New("the port of the URL is not a number from 1 to 65535; if the password holds one of / ? # write it %-encoded, or use the keys username and password")
+	errURLBrackets   = errors.New("an IPv6 address in the URL needs brackets: rtsp://[2001:db8::10]:554/")
+	errURLIPv6       = errors.New("the text between the brackets of the URL is not an IPv6 address")
+	errURLAmbiguous  = errors.New("the URL has an @ after the host: if the password holds one of / ? # write it %-encoded, or use the keys username and password; in a path write @ as %40")
+	errURLFragment   = errors.New("the URL holds a #: if it belongs to the password write it as %23, or use the keys username and password")
+	errURLEscape     = errors.New("the login in the URL holds a % that is not followed by two hex digits: write % as %25, or use the keys username and password")
+	errURLBlank      = errors.New("the path of the URL holds a blank: write %20")
+	errURLLoginBlank = errors.New("the login in the URL holds a blank: write it as %20, or use the keys username and password")
+	errURLPath       = errors.New("the path of the URL holds a % that is not followed by two hex digits: write % as %25")
+	errPassword      = errors.New("a password is set and no username")
 )
 
 // ParseURL reads the URL of a stream. Blanks around it are ignored. username
@@ -69,7 +72,7 @@ func ParseURL(raw, username, password string) (Target, error) {
 	}
 	// rtsp://user:pa/ss@host/ reads like host "user", port "pa": refuse what
 	// could be a piece of a password before anything is looked up or dialled.
-	if !hasLogin && username == "" && strings.Contains(authority, ":") && strings.Contains(tail, "@") {
+	if !hasLogin && username == "" && strings.Contains(tail, "@") && mayBeLogin(authority) {
 		return Target{}, errURLAmbiguous
 	}
 	if err := t.setHost(hostport); err != nil {
@@ -102,7 +105,11 @@ func (t Target) String() string {
 // GoString is String, so that %#v shows no secret either.
 func (t Target) GoString() string { return t.String() }
 
-// request is the URL as gortsplib wants it.
+// encrypted says whether nothing may be sent in the open.
+func (t Target) encrypted() bool { return t.scheme == "rtsps" }
+
+// request is the URL as gortsplib wants it. It holds no login: the answers to
+// the camera's questions are our own.
 func (t Target) request() (*base.URL, error) {
 	u := &url.URL{Scheme: t.scheme, Host: t.hostport(), RawQuery: t.query, ForceQuery: t.hasQuery && t.query == ""}
 	var err error
@@ -110,22 +117,21 @@ func (t Target) request() (*base.URL, error) {
 		return nil, errURLPath
 	}
 	u.RawPath = t.path
-	if t.login {
-		u.User = url.UserPassword(t.username, t.password)
-	}
 	return (*base.URL)(u), nil
 }
 
 // hostport keeps the URL's port out of the request line where it is the
-// scheme's own, as players do: some cameras compare the line.
+// scheme's own, as players do: some cameras compare the line. A zone means
+// nothing to the other side (RFC 6874 4).
 func (t Target) hostport() string {
+	host, _, _ := strings.Cut(t.host, "%")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
 	if t.port != defaultPort(t.scheme) {
-		return t.Addr()
+		host += ":" + strconv.Itoa(t.port)
 	}
-	if strings.Contains(t.host, ":") {
-		return "[" + t.host + "]"
-	}
-	return t.host
+	return host
 }
 
 func defaultPort(scheme string) int {
@@ -145,7 +151,7 @@ func (t *Target) setHost(hostport string) error {
 		// a zone is written %25eth0 (RFC 6874) or, by hand, %eth0
 		inside = strings.Replace(inside, "%25", "%", 1)
 		addr, err := netip.ParseAddr(inside)
-		if err != nil || !addr.Is6() {
+		if err != nil || !addr.Is6() || strings.ContainsFunc(inside, unicode.IsSpace) {
 			return errURLIPv6
 		}
 		if after != "" && after[0] != ':' {
@@ -160,7 +166,7 @@ func (t *Target) setHost(hostport string) error {
 		if host == "" {
 			return errURLHost
 		}
-		if strings.ContainsFunc(host, notHostRune) {
+		if !hostPattern.MatchString(host) {
 			return errURLHostChar
 		}
 	}
@@ -176,15 +182,27 @@ func (t *Target) setHost(hostport string) error {
 	return nil
 }
 
-// notHostRune: letters of other scripts need their ASCII form (xn--…) to be
-// looked up.
-func notHostRune(r rune) bool {
-	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
+// hostPattern is what a name or an IPv4 address is made of. Letters of other
+// scripts need their ASCII form (xn--…) to be looked up.
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
+
+// mayBeLogin says whether what looks like host:port could be user:password as
+// well. No user is called like an address.
+func mayBeLogin(authority string) bool {
+	host, _, found := strings.Cut(authority, ":")
+	if !found || strings.HasPrefix(authority, "[") {
+		return false
+	}
+	_, err := netip.ParseAddr(host)
+	return err != nil
 }
 
 func (t *Target) setTail(tail string) error {
 	if strings.Contains(tail, "#") {
 		return errURLFragment
+	}
+	if strings.ContainsFunc(tail, unicode.IsSpace) {
+		return errURLBlank
 	}
 	t.path, t.query, t.hasQuery = strings.Cut(tail, "?")
 	if _, err := url.PathUnescape(t.path); err != nil {
@@ -194,24 +212,25 @@ func (t *Target) setTail(tail string) error {
 }
 
 func (t *Target) setLogin(userinfo string, hasLogin bool, username, password string) error {
+	if strings.ContainsFunc(userinfo, unicode.IsSpace) {
+		return errURLLoginBlank
+	}
 	user, pass, _ := strings.Cut(userinfo, ":")
-	var err error
-	if username == "" {
-		if user, err = url.PathUnescape(user); err != nil {
-			return errURLEscape
-		}
-	} else {
+	user, err := url.PathUnescape(user)
+	if err != nil {
+		return errURLEscape
+	}
+	if pass, err = url.PathUnescape(pass); err != nil {
+		return errURLEscape
+	}
+	if strings.ContainsFunc(user+pass, unicode.IsControl) {
+		return errURLControl // %0d%0a would end a line of the request
+	}
+	if username != "" {
 		user = username
 	}
-	switch {
-	case password != "":
+	if password != "" {
 		pass = password
-	case username != "" && !hasLogin:
-		pass = ""
-	default:
-		if pass, err = url.PathUnescape(pass); err != nil {
-			return errURLEscape
-		}
 	}
 	if user == "" && password != "" {
 		return errPassword

@@ -17,6 +17,7 @@ import (
 	"edgecam/internal/sdnotify"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
+	"edgecam/platform/nvml"
 	"edgecam/web"
 )
 
@@ -27,6 +28,7 @@ type appliance struct {
 	logger   *slog.Logger
 	codecs   *avcodec.Library
 	infer    *inference
+	meters   *nvml.Library // nil where no card tells how busy it is
 	pipeline *pipeline.Pipeline
 	server   *web.Server
 	closing  sync.Once
@@ -60,6 +62,7 @@ func (a *appliance) build(ctx context.Context) (err error) {
 		Config: a.cfg, Bad: a.bad, GPUs: a.infer.gpus, Unused: a.infer.unused, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
 		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,
 	}
+	o.Cards = a.openMeters()
 	if cpu := a.infer.cpu; cpu != nil {
 		o.Engine = cpu
 		o.ZeroStreak = func() uint64 { return cpu.Stats().ZeroStreak }
@@ -152,6 +155,9 @@ func (a *appliance) Close() {
 		}
 		if a.infer != nil {
 			a.infer.close(a.logger)
+		}
+		if a.meters != nil {
+			a.meters.Close()
 		}
 	})
 }

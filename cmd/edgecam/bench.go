@@ -28,7 +28,7 @@ func newBench() *cobra.Command {
 		Args:  exactArgs(0, "a sub-command"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchMemory(), newBenchPipeline(), newBenchSoak())
+	cmd.AddCommand(newBenchMemory(), newBenchPipeline(), newBenchCameras(), newBenchFarm(), newBenchSoak())
 	return cmd
 }
 

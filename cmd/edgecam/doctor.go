@@ -24,11 +24,14 @@ var errUnfit = errors.New("something does not work: see the lines marked fail")
 func newDoctor() *cobra.Command {
 	var asJSON bool
 	var file string
+	var more capacityFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine has, what is missing and what to do about it",
 		Long: "Doctor looks at the machine, opens the libraries, loads the model and times it. It changes nothing.\n" +
-			"Exit code 0: everything that is needed works; 1: something does not.",
+			"Exit code 0: everything that is needed works; 1: something does not.\n" +
+			"With --capacity it runs the cameras of the configuration for some seconds, or simulated ones where there is\n" +
+			"none, and says how many more the machine takes. An edgecam that runs already says it at /api/v1/system.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg := config.Default()
@@ -37,6 +40,17 @@ func newDoctor() *cobra.Command {
 				if cfg, err = loadConfig(file); err != nil {
 					return err
 				}
+			}
+			if more.on {
+				kind, err := more.kind()
+				if err != nil {
+					return &usageError{err}
+				}
+				r, err := examineCapacity(cmd.Context(), cfg, kind, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				return r.write(cmd.OutOrStdout(), asJSON)
 			}
 			report := examine(cmd.Context(), cfg)
 			write := report.WriteText
@@ -52,6 +66,7 @@ func newDoctor() *cobra.Command {
 			return nil
 		},
 	}
+	more.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration whose model, library and address are tried (default: the defaults)")
 	return cmd

@@ -10,6 +10,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/ort"
+	"edgecam/internal/pipeline/bench/cameras"
 	"edgecam/platform"
 	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
@@ -81,7 +82,10 @@ func hintOf(err error) string {
 	var strategy *preprocess.StrategyError
 	var lost *cuda.LostError
 	var driver *platform.DriverError
+	var encoder *cameras.MissingEncoderError
 	switch {
+	case errors.As(err, &encoder):
+		return encoder.Hint()
 	case errors.As(err, &library):
 		return library.Hint
 	case errors.As(err, &model):

@@ -131,7 +131,11 @@ func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, p
 		d.failAt(path+".password", "", errors.New("holds a line break or another control character"))
 	}
 	d.checkCameraURL(path, c, checkURL)
+	d.checkTLS(path, c)
 	d.oneOf(path+".transport", c.Transport, "auto", "tcp", "udp")
+	if n := c.Track(); c.VideoTrack != "auto" && (n < 1 || n > MaxVideoTrack) {
+		d.failAt(path+".video_track", c.VideoTrack, fmt.Errorf("want auto, or the number of a video track: 1 to %d", MaxVideoTrack))
+	}
 	if !decoderPattern.MatchString(c.Decoder) {
 		d.failAt(path+".decoder", c.Decoder, errors.New("want auto, software, nvdec or the name of an FFmpeg decoder"))
 	}
@@ -163,7 +167,7 @@ func (d *decoder) checkCameraURL(path string, c *Camera, checkURL func(url, user
 		d.failAt(path+".url", "", errors.New("missing: want rtsp://host/path"))
 		return
 	}
-	hasUser, err := checkURLForm(url)
+	hasUser, err := checkURLForm(url, c.Username != "")
 	if err == nil && checkURL != nil {
 		err = checkURL(url, c.Username, c.Password.Reveal())
 	}

@@ -6,7 +6,10 @@
 // Secrets are never part of an error, and Secret never prints.
 package config
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Config is one configuration file, fully defaulted.
 type Config struct {
@@ -72,12 +75,34 @@ type Camera struct {
 	URL               Secret        `yaml:"url"` // may hold credentials: never printed whole
 	Username          string        `yaml:"username"`
 	Password          Secret        `yaml:"password"`
-	Transport         string        `yaml:"transport"` // auto|tcp|udp
-	Decoder           string        `yaml:"decoder"`   // auto|software|nvdec|<an FFmpeg decoder's name>
+	TLS               TLS           `yaml:"tls"`         // with rtsps:// alone
+	Transport         string        `yaml:"transport"`   // auto|tcp|udp
+	VideoTrack        string        `yaml:"video_track"` // auto|1..16; see Track
+	Decoder           string        `yaml:"decoder"`     // auto|software|nvdec|<an FFmpeg decoder's name>
 	Detect            Detect        `yaml:"detect"`
 	ConnectTimeout    time.Duration `yaml:"connect_timeout"`
 	FirstFrameTimeout time.Duration `yaml:"first_frame_timeout"`
 	StallTimeout      time.Duration `yaml:"stall_timeout"` // 0 = derived from frame rate and GOP
+}
+
+// TLS says by what a camera behind rtsps:// is known.
+type TLS struct {
+	CA          string `yaml:"ca"`          // file of PEM certificates; "" = those of the system
+	Fingerprint string `yaml:"fingerprint"` // sha256:HEX of the one certificate that is taken; "" = any valid one
+	Verify      bool   `yaml:"verify"`      // false = any certificate is taken
+}
+
+// MaxVideoTrack is the largest number of a video track.
+const MaxVideoTrack = 16
+
+// Track is the number of the video track that is asked for; 0 leaves the choice
+// to the program.
+func (c *Camera) Track() int {
+	n, err := strconv.ParseUint(c.VideoTrack, 10, 8)
+	if err != nil { // auto
+		return 0
+	}
+	return int(n)
 }
 
 // Detect says what is looked for in a camera's pictures.

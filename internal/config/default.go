@@ -35,10 +35,12 @@ func Default() *Config {
 // DefaultCamera is a camera of which the file gives nothing but the id.
 func DefaultCamera() Camera {
 	return Camera{
-		Enabled:   true,
-		Transport: "auto",
-		Decoder:   "auto",
-		Detect:    Detect{Enabled: true, FPS: 10, Priority: 1},
+		Enabled:    true,
+		TLS:        TLS{Verify: true},
+		Transport:  "auto",
+		VideoTrack: "auto",
+		Decoder:    "auto",
+		Detect:     Detect{Enabled: true, FPS: 10, Priority: 1},
 		// Cameras that have just booted answer after 10 to 15 s and send their
 		// first picture 20 s later still.
 		ConnectTimeout:    15 * time.Second,

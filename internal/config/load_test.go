@@ -59,6 +59,25 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+func TestVideoTrack(t *testing.T) {
+	for text, want := range map[string]int{"auto": 0, "1": 1, "16": 16} {
+		c, err := config.Parse([]byte("version: 1\ncameras: {gate: {url: rtsp://192.0.2.1/, video_track: "+text+"}}"), "x", config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := c.Cameras["gate"]
+		if got := gate.Track(); got != want {
+			t.Errorf("video_track %s is %d, want %d", text, got, want)
+		}
+	}
+	for _, text := range []string{"0", "-1", "17", "first", "1.5", "999"} {
+		_, err := config.Parse([]byte("version: 1\ncameras: {gate: {url: rtsp://192.0.2.1/, video_track: "+text+"}}"), "x", config.Options{})
+		if err == nil || !strings.Contains(err.Error(), "cameras.gate.video_track: want auto, or the number of a video track: 1 to 16") {
+			t.Errorf("video_track %s: error is %v", text, err)
+		}
+	}
+}
+
 func TestGoodFiles(t *testing.T) {
 	contract := config.Default()
 	contract.GPU.Device = "0"
@@ -89,8 +108,8 @@ func TestGoodFiles(t *testing.T) {
 // every is what testdata/every.good.yaml says.
 func every() *config.Config {
 	gate := config.Camera{
-		Name: `Küche / "Back Porch" #2`, URL: config.NewSecret("rtsp://viewer:P@ss@192.0.2.10:554/s?a=1"),
-		Transport: "udp", Decoder: "h264_cuvid",
+		Name: `Küche / "Back Porch" #2`, URL: config.NewSecret("rtsp://viewer:P@ss@192.0.2.10:554/s?a=1"), TLS: config.TLS{Verify: true},
+		Transport: "udp", VideoTrack: "2", Decoder: "h264_cuvid",
 		Detect:         config.Detect{FPS: 0.5, Priority: 10, Objects: map[string]float64{"person": 0, "traffic light": 1}},
 		ConnectTimeout: time.Minute, FirstFrameTimeout: 90 * time.Second, StallTimeout: 2 * time.Second,
 	}

@@ -95,7 +95,7 @@ func TestURLsThatWork(t *testing.T) {
 		"rtsp://192.0.2.10", "rtsp://192.0.2.10:554?x=1", "rtsp://192.0.2.10:554/", "rtsp://@192.0.2.10:554", "RTSP://cam.example/v",
 		"rtsps://cam:322/v", "rtsp://user:P@ss@192.0.2.10/s", "rtsp://user:P%40ss@192.0.2.10/s", "rtsp://admin:@192.0.2.10/v", "rtsp://admin@192.0.2.10/v",
 		"rtsp://192.0.2.10/cam/realmonitor?channel=1&subtype=0", "rtsp://192.0.2.10/a@b", "rtsp://[2001:db8::10]:554/v", "rtsp://[fe80::1%25eth0]/v",
-		"rtsp://[fe80::1%eth0]/v", "rtsp://küche.example/v", "rtsp://cam_1/v", "rtsp://u:a^b@192.0.2.10/v", "rtsp://u:pässwörd@192.0.2.10/v", "  rtsp://192.0.2.10/v\n",
+		"rtsp://[fe80::1%eth0]/v", "rtsp://cam_1/v", "rtsp://u:a^b@192.0.2.10/v", "rtsp://u:pässwörd@192.0.2.10/v", "  rtsp://192.0.2.10/v\n",
 	} {
 		cfg, err := config.Parse(fmt.Appendf(nil, "cameras: {gate: {url: %q}}", url), "edgecam.yaml", config.Options{})
 		if err != nil || cfg.Cameras["gate"].URL.Reveal() != strings.TrimSpace(url) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,24 +13,25 @@ import (
 
 var (
 	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]{0,15}$`)
-	hostPattern   = regexp.MustCompile(`^[\pL\pN]([\pL\pN_.-]*[\pL\pN_.])?$`)
+	hostPattern   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
 )
 
 // advice is how to write credentials that do not fit a URL as they are.
 const advice = "percent-encode it (# is %23, / is %2F, ? is %3F, @ is %40, % is %25) or give username and password as keys of their own"
 
 // checkURLForm says what is wrong with the form of a camera's URL and whether
-// it names a user. net/url is not asked: its errors quote the URL, password
-// and all. No error here holds any part of what may be a password.
-func checkURLForm(url string) (hasUser bool, err error) {
-	if strings.ContainsFunc(url, unicode.IsControl) {
+// it names a user; apart says that the login is given beside it. net/url is not
+// asked: its errors quote the URL, password and all. No error here holds any
+// part of what may be a password.
+func checkURLForm(text string, apart bool) (hasUser bool, err error) {
+	if strings.ContainsFunc(text, unicode.IsControl) {
 		return false, errors.New("holds a line break or another control character")
 	}
-	scheme, rest, ok := strings.Cut(url, "://")
+	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
 		return false, errors.New("want rtsp://host/path")
 	}
-	if !strings.EqualFold(scheme, "rtsp") && !strings.EqualFold(scheme, "rtsps") {
+	if s := strings.ToLower(scheme); s != "rtsp" && s != "rtsps" {
 		if schemePattern.MatchString(scheme) {
 			return false, fmt.Errorf("want rtsp:// or rtsps://, not %s://", scheme)
 		}
@@ -44,31 +46,56 @@ func checkURLForm(url string) (hasUser bool, err error) {
 		user, host, hasUser = authority[:i], authority[i+1:], true
 	}
 	// user:pa/ss@host ends before its @, and user:12 would pass for host:port.
-	if !hasUser && strings.Contains(authority, ":") && strings.Contains(tail, "@") {
+	if !hasUser && !apart && strings.Contains(tail, "@") && mayBeLogin(authority) {
 		return false, fmt.Errorf("the user or password holds one of / ? #: %s", advice)
 	}
 	if strings.Contains(tail, "#") {
 		return hasUser, fmt.Errorf("holds a #, which URLs of cameras do not have: if it belongs to the password, %s", advice)
 	}
-	if !goodPercent(user) {
-		return hasUser, fmt.Errorf("the user or password holds a %% that is no escape: %s", advice)
-	}
-	if strings.ContainsFunc(user, unicode.IsSpace) {
-		return hasUser, fmt.Errorf("the user or password holds a blank: %s", advice)
+	if err := checkLogin(user); err != nil {
+		return hasUser, err
 	}
 	if strings.ContainsFunc(tail, unicode.IsSpace) {
 		return hasUser, errors.New("the path holds a blank: write %20")
 	}
+	if path, _, _ := strings.Cut(tail, "?"); !goodPercent(path) {
+		return hasUser, errors.New("the path holds a % that is no escape: write %25")
+	}
 	return hasUser, checkHost(host)
+}
+
+// mayBeLogin says whether what looks like host:port could be user:password as
+// well. No user is called like an address.
+func mayBeLogin(authority string) bool {
+	host, _, found := strings.Cut(authority, ":")
+	if !found || strings.HasPrefix(authority, "[") {
+		return false
+	}
+	_, err := netip.ParseAddr(host)
+	return err != nil
+}
+
+// checkLogin wants user:password as a URL may hold it.
+func checkLogin(user string) error {
+	plain, err := url.PathUnescape(user)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the user or password holds a %% that is no escape: %s", advice)
+	case strings.ContainsFunc(user, unicode.IsSpace):
+		return fmt.Errorf("the user or password holds a blank: %s", advice)
+	case hasControl(plain):
+		return errors.New("the user or password holds an escaped line break or another control character")
+	}
+	return nil
 }
 
 // checkHost wants host, host:port, [v6] or [v6]:port. It quotes nothing, as
 // what looks like a host may be the end of a password.
 func checkHost(s string) error {
 	if rest, ok := strings.CutPrefix(s, "["); ok {
-		v6, after, _ := strings.Cut(rest, "]")
+		v6, after, closed := strings.Cut(rest, "]")
 		addr, err := netip.ParseAddr(strings.Replace(v6, "%25", "%", 1))
-		if err != nil || !addr.Is6() {
+		if err != nil || !closed || !addr.Is6() || strings.ContainsFunc(v6, unicode.IsSpace) {
 			return errors.New("what stands in brackets is no IPv6 address")
 		}
 		return checkPort(after)
@@ -89,9 +116,9 @@ func checkHost(s string) error {
 	return checkPort(s[i:])
 }
 
-// checkPort wants nothing, or a colon and 1 to 65535.
+// checkPort wants nothing, a colon, or a colon and 1 to 65535.
 func checkPort(s string) error {
-	if s == "" {
+	if s == "" || s == ":" {
 		return nil
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(s, ":"), 10, 16)
@@ -103,18 +130,6 @@ func checkPort(s string) error {
 
 // goodPercent says whether every % begins an escape of two hexadecimal digits.
 func goodPercent(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			continue
-		}
-		if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
-			return false
-		}
-		i += 2
-	}
-	return true
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+	_, err := url.PathUnescape(s)
+	return err == nil
 }

@@ -107,7 +107,7 @@ func TestImportDirection(t *testing.T) {
 func TestImporters(t *testing.T) {
 	few := map[string][]string{
 		// Ours.
-		"edgecam/internal/pipeline": {"cmd/..."},
+		"edgecam/internal/pipeline": {"cmd/...", "internal/pipeline/bench/..."},
 		"edgecam/internal/config":   {"internal/pipeline/...", "cmd/...", "internal/e2e"},
 		"edgecam/internal/testkit":  {}, // tests only
 		// Others': one place each, so that a change of library stays in one place.

@@ -26,6 +26,7 @@ func (p *Pipeline) System() web.System {
 	s.Inference = p.inference()
 	s.Governor = p.governors()
 	s.Platform.GPUs = p.gpus()
+	s.Capacity = p.Capacity(nil)
 	return s
 }
 

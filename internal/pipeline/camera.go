@@ -90,9 +90,16 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		c.disabled = "disabled in the configuration"
 		return c, nil
 	}
+	if !cfg.TLS.Verify {
+		c.logger.Warn("the camera's certificate is not checked: whoever answers at its address gets the login", "key", "tls.verify")
+	}
 	sup, err := capture.NewSupervisor(capture.Options{
 		Camera:            id,
+		Host:              hostOf(cfg),
+		Hosts:             &p.hosts,
+		Prober:            p.prober,
 		Open:              c.opener(),
+		Admit:             p.starts.admit,
 		NewDecoder:        c.newDecoder,
 		Emit:              c.emit,
 		ConnectTimeout:    cfg.ConnectTimeout,
@@ -168,6 +175,11 @@ func (c *camera) emit(f *framepool.Frame) {
 		return
 	}
 	received := f.Meta().Received
+	if tooOld(received, c.p.now()) {
+		c.drops.add(dropTooOld)
+		f.Release()
+		return
+	}
 	due := c.lane != nil && c.due(received)
 	c.show(f, due, received)
 	if !due {
@@ -225,6 +237,12 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		return
 	}
 	m := f.Meta()
+	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > waitedLong {
+		// Too old for having waited. An engine that takes as long by itself is all
+		// that there is: what it was given fresh is shown, with its age.
+		c.drops.add(dropTooOld)
+		return
+	}
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
 	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
 	var objects []event.Object
@@ -234,6 +252,7 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	published := c.p.now()
 	// The counts come first: who hears of a detection finds it counted.
 	c.ages.observe(m, at, published)
+	c.observed(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
 	c.st.load.published(published.Sub(m.Received))
@@ -258,12 +277,28 @@ func (c *camera) objects(tracked []track.Object) []event.Object {
 	return out
 }
 
+// tooOld says whether a picture that arrived at a time is of no use any more,
+// neither to inference nor to viewers.
+func tooOld(received, now time.Time) bool { return now.Sub(received) > maxFrameAge }
+
+// hostOf is where a camera's sessions go to, "" where its URL is wrong: opening
+// it then says so.
+func hostOf(cfg config.Camera) string {
+	target, err := rtsp.ParseURL(cfg.URL.Reveal(), cfg.Username, cfg.Password.Reveal())
+	if err != nil {
+		return ""
+	}
+	return target.Addr()
+}
+
 func (c *camera) opener() func(attempt int) (capture.Source, error) {
 	memory := &rtsp.TransportMemory{}
 	return func(int) (capture.Source, error) {
 		return rtsp.New(rtsp.Options{
 			URL: c.cfg.URL.Reveal(), Username: c.cfg.Username, Password: c.cfg.Password.Reveal(),
+			TLS:       rtsp.TLS{CA: c.cfg.TLS.CA, Fingerprint: c.cfg.TLS.Fingerprint, SkipVerify: !c.cfg.TLS.Verify},
 			Transport: rtsp.Transport(c.cfg.Transport), Memory: memory,
+			VideoTrack:     c.cfg.Track(),
 			ConnectTimeout: c.cfg.ConnectTimeout, UserAgent: "edgecam/" + c.p.version, Logger: c.logger,
 		})
 	}
@@ -274,7 +309,7 @@ func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	o := decode.Options{
 		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
-		Logger: c.p.logger,
+		CPU: c.p.software, Logger: c.p.logger,
 	}
 	c.gpu().serve(&o)
 	d, err := decode.New(o)

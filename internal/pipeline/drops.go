@@ -9,6 +9,7 @@ type drop int
 const (
 	dropBusy drop = iota
 	dropTooOld
+	dropViewTooOld
 	dropUnhealthy
 	dropInferenceError
 	dropCount
@@ -17,6 +18,7 @@ const (
 var dropWords = [dropCount]string{ //nolint:gochecknoglobals // constant table
 	dropBusy:           "inference_busy",
 	dropTooOld:         "too_old",
+	dropViewTooOld:     "view_too_old",
 	dropUnhealthy:      "model_unhealthy",
 	dropInferenceError: "inference_error",
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"edgecam/web"
 )
@@ -24,7 +25,8 @@ type feed struct {
 	stopped chan struct{}
 	closed  bool
 
-	reported string // owned by the drawing goroutine
+	reported string        // owned by the drawing goroutine
+	late     atomic.Uint64 // pictures too old to be shown
 }
 
 func newFeed(camera string, annotate bool, p *Pipeline, logger *slog.Logger) *feed {
@@ -117,10 +119,20 @@ func (f *feed) run(ctx context.Context, box *pictureBox, stopped chan struct{}) 
 		if !ok {
 			continue
 		}
+		received := p.frame.Meta().Received
+		if tooOld(received, f.p.now()) {
+			p.frame.Release()
+			f.late.Add(1)
+			continue
+		}
 		pic, err := d.draw(p, f.annotate)
 		p.frame.Release()
 		if err != nil {
 			f.report(err)
+			continue
+		}
+		if tooOld(received, f.p.now()) { // drawing took so long
+			f.late.Add(1)
 			continue
 		}
 		f.deliver(pic)

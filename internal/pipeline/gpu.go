@@ -50,6 +50,7 @@ type GPU struct {
 	mapper    *cuda.Mapper            // nil where the device cannot register memory
 	decoder   *avcodec.HardwareDevice // nil where it does not decode
 	noDecoder string                  // why
+	queue     *decode.Queue           // in front of decoder; nil where it does not decode
 	engine    *ort.DeviceEngine
 	how       *strategies
 	logger    *slog.Logger
@@ -123,6 +124,9 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	}
 	if err = g.openDecoder(o.Codecs); err != nil {
 		return err
+	}
+	if g.decoder != nil {
+		g.openQueue(ctx)
 	}
 	if g.engine, err = ort.NewDevice(ctx, g.dev, o.Engine); err != nil {
 		return err
@@ -293,4 +297,7 @@ func (g *GPU) serve(o *decode.Options) {
 	}
 	o.Installed = g.card.Integrated
 	o.CUDA, o.NoCUDA, o.Lost = g.decoder, g.noDecoder, g.dev.Lost()
+	if g.queue != nil {
+		o.Queue = g.queue
+	}
 }

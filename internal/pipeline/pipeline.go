@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"edgecam/capture"
+	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/internal/config"
@@ -45,6 +47,7 @@ type Options struct {
 	// score was exactly 0: a network at work gives none. nil = not known. A GPU
 	// counts by itself.
 	ZeroStreak func() uint64
+	Cards      []CardMeter // of the GPUs in use, as far as they tell
 	Budget     *framepool.Budget
 	Codecs     *avcodec.Library
 	System     web.System // what does not change while the pipeline runs
@@ -61,12 +64,20 @@ type Pipeline struct {
 	unused        []UnusedGPU
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
+	hosts         capture.Hosts // of all cameras, through every reload
 	system        web.System
 	version       string
 	logger        *slog.Logger
 	now           func() time.Time
 	start         time.Time // monotonic zero of the pipeline's own clocks
 	startedAt     time.Time // the same moment on the wall clock
+
+	prober *capture.Prober
+
+	software *decode.Queue // in front of decoders in software
+	starts   *starts
+	observe  func(Result) // nil = nobody
+	meters   *meters
 
 	broker *event.Broker
 	bays   []*bay       // one a device; none without inference
@@ -103,11 +114,13 @@ func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{
 		cfg: o.Config, current: o.Config, engineProblem: o.EngineProblem, engineStats: newEngineStats(), unused: o.Unused,
 		budget: o.Budget, codecs: o.Codecs, system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
-		broker: event.NewBroker(), cameras: map[string]*running{}, homes: map[string]int{}, loads: map[string]float64{},
+		prober: capture.NewProber(), broker: event.NewBroker(), cameras: map[string]*running{}, homes: map[string]int{}, loads: map[string]float64{},
 		outage: make(chan struct{}), started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
 	p.makeBays(o)
+	p.meters = newMeters(o.Cards)
+	p.software, p.starts = softwareQueue(), newStarts(p.setUpTime)
 	bad := map[string]string{}
 	maps.Copy(bad, o.Bad)
 	for _, id := range sortedIDs(o.Config.Cameras) {
@@ -140,6 +153,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.startStationLocked(b.st)
 		p.running.Go(func() error { p.watch(ctx, b); return nil })
 	}
+	p.running.Go(func() error { p.meter(ctx); return nil })
 	for _, r := range p.cameras {
 		p.startLocked(r)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"edgecam/capture"
+	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/internal/metrics"
 	"edgecam/web"
@@ -16,7 +17,7 @@ func (c *camera) status() web.Camera {
 		ID: c.id, Name: c.cfg.Name, State: string(s.State), Reason: s.Reason, Since: s.Since,
 		Codec: string(s.Codec), Width: s.Width, Height: s.Height, FPS: s.FPS,
 		Decoder: s.Decoder.Name, DecoderNote: s.Decoder.Note, PixelFormat: s.Decoder.PixelFormat, Memory: s.Decoder.Memory,
-		Transport: s.Transport, Track: s.Track, Attempts: s.Attempts,
+		Transport: s.Transport, TLS: s.TLS, Track: trackOf(s.Track), Attempts: s.Attempts, Damaged: s.Damaged,
 		Detecting: c.lane != nil, InferredFPS: c.inferred.perSecond(c.p.now()),
 		Analysed: c.analysed(), Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
 		AgeMS: percentiles(c.ages.published),
@@ -30,7 +31,10 @@ func (c *camera) status() web.Camera {
 	}
 	if !s.RetryAt.IsZero() {
 		at := s.RetryAt
-		out.RetryAt = &at
+		out.NextAttemptAt = &at
+	}
+	if e := s.LastError; !e.At.IsZero() {
+		out.LastError = &web.LastError{At: e.At, Reason: e.Reason}
 	}
 	if pool, ok := c.pool(); ok {
 		out.Pool = &web.Pool{
@@ -39,6 +43,13 @@ func (c *camera) status() web.Camera {
 		}
 	}
 	return out
+}
+
+func trackOf(t capture.TrackInfo) *web.Track {
+	if t.Index == 0 {
+		return nil
+	}
+	return &web.Track{Index: t.Index, Of: t.Of, Codec: string(t.Codec), Control: t.Control}
 }
 
 // captureStatus is the supervisor's status with the drops of all stages.
@@ -59,7 +70,11 @@ func (c *camera) captureStatus() capture.Status {
 		}
 	}
 	c.mu.Unlock()
+	s.Damaged = s.Dropped[decode.DropDamaged]
 	c.drops.into(s.Dropped)
+	if n := c.raw.late.Load() + c.annotated.late.Load(); n > 0 {
+		s.Dropped[dropWords[dropViewTooOld]] += n
+	}
 	return s
 }
 

@@ -20,43 +20,38 @@ const reportPeriod = time.Second
 type camera struct {
 	Camera
 	clip   *ClipData
-	fault  Fault
 	log    *slog.Logger
 	media  *description.Media
-	encode packetizer // nil: the camera has nothing to play
 	stream *gortsplib.ServerStream
 
-	epoch  time.Time // the camera's clock starts here
-	base   uint32    // RTP time of epoch
-	ssrc   uint32
-	pos    int // next sample
-	random *rand.Rand
+	epoch time.Time // the camera's clock starts here
+	base  uint32    // RTP time of epoch
+	ssrc  uint32
+	pos   int // next sample
+
+	shared   *packetised
+	pacer    *pacer
+	wait     time.Duration // before it begins to play
+	sequence uint16        // of the next packet; owned by the pacer while it plays
 
 	octets, packets uint32 // sent, for reports
 
 	changed chan struct{} // cap 1: viewers came or went
 
 	mu      sync.Mutex
-	viewers map[*gortsplib.ServerSession]*viewer
+	viewers map[*gortsplib.ServerSession]struct{}
 }
 
-// viewer is one playing session.
-type viewer struct {
-	conn   *gortsplib.ServerConn
-	frames int // sent to it
-}
-
-func newCamera(c Camera, clip *ClipData, fault Fault, index, of int, log *slog.Logger) (*camera, error) {
-	media, encode, err := describe(clip, fault)
+func newCamera(c Camera, clip *ClipData, index, of int, log *slog.Logger) (*camera, error) {
+	media, err := describe(clip)
 	if err != nil {
 		return nil, err
 	}
 	return &camera{
-		Camera: c, clip: clip, fault: fault, log: log.With("path", c.Path), media: media, encode: encode,
+		Camera: c, clip: clip, log: log.With("path", c.Path), media: media,
 		epoch: time.Now(), base: rand.Uint32(),
 		pos:     startAt(clip, index, of),
-		random:  rand.New(rand.NewPCG(uint64(index), 0)), // the same packets get lost each time
-		changed: make(chan struct{}, 1), viewers: map[*gortsplib.ServerSession]*viewer{},
+		changed: make(chan struct{}, 1), viewers: map[*gortsplib.ServerSession]struct{}{},
 	}, nil
 }
 
@@ -86,9 +81,9 @@ func (c *camera) open(server *gortsplib.Server) error {
 	return nil
 }
 
-func (c *camera) join(session *gortsplib.ServerSession, conn *gortsplib.ServerConn) {
+func (c *camera) join(session *gortsplib.ServerSession) {
 	c.mu.Lock()
-	c.viewers[session] = &viewer{conn: conn}
+	c.viewers[session] = struct{}{}
 	c.mu.Unlock()
 	c.signal()
 }
@@ -121,93 +116,31 @@ func (c *camera) run(ctx context.Context) {
 			return
 		case <-c.changed:
 		}
-		if c.encode != nil && c.watched() {
+		if c.watched() {
 			c.play(ctx)
 		}
 	}
 }
 
-// play sends the clip in real time from the next random access point on, until
-// nobody watches.
+// play has the pacer play until nobody watches.
 func (c *camera) play(ctx context.Context) {
-	for !c.clip.Samples[c.pos].RandomAccess {
-		c.pos = (c.pos + 1) % len(c.clip.Samples)
-	}
-	start := time.Now()
-	from := c.clip.Samples[c.pos].DTS
-	loop := time.Duration(0) // clip time that whole loops have taken
-	frame, report := time.NewTimer(0), time.NewTicker(reportPeriod)
-	defer frame.Stop()
-	defer report.Stop()
-	for {
+	r := c.pacer.add(c)
+	defer c.pacer.remove(r)
+	for c.watched() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.changed:
-			if !c.watched() {
-				return
-			}
-		case <-report.C:
-			c.report()
-		case <-frame.C:
-			s := &c.clip.Samples[c.pos]
-			at := start.Sub(c.epoch) + loop - from
-			c.send(s, at+s.PTS)
-			if c.pos++; c.pos == len(c.clip.Samples) {
-				c.pos = 0
-				loop += c.clip.Duration
-			}
-			due := start.Add(loop - from + c.clip.Samples[c.pos].DTS)
-			frame.Reset(time.Until(due))
 		}
 	}
 }
 
-// send sends one picture; clock is its time since epoch.
-func (c *camera) send(s *Sample, clock time.Duration) {
-	if !c.count() {
-		return
-	}
-	nalus := s.NALUs
-	if s.RandomAccess {
-		nalus = append(c.clip.ParameterSets(), nalus...)
-	}
-	packets, err := c.encode(nalus)
-	if err != nil {
-		c.log.Warn("sim cannot packetise a picture", "err", err)
-		return
-	}
-	for _, p := range packets {
-		p.Timestamp = c.base + ticks(clock)
-		c.write(p)
-	}
-}
-
 func (c *camera) write(p *rtp.Packet) {
-	if c.fault.Loss > 0 && c.random.Float64() < c.fault.Loss {
-		return
-	}
 	c.packets++
 	c.octets += uint32(len(p.Payload)) // wraps, as RTCP says
 	if err := c.stream.WritePacketRTP(c.media, p); err != nil {
 		c.log.Debug("sim cannot send", "err", err)
 	}
-}
-
-// count takes note of a picture for each viewer and lets the faults happen;
-// false when it is not to be sent.
-func (c *camera) count() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stalled := c.fault.StallAfter > 0
-	for session, v := range c.viewers {
-		if v.frames++; c.fault.CloseAfter > 0 && v.frames > c.fault.CloseAfter {
-			session.Close()
-			v.conn.Close()
-		}
-		stalled = stalled && v.frames > c.fault.StallAfter
-	}
-	return !stalled
 }
 
 // report sends a sender report that maps the RTP clock to now. gortsplib's own

@@ -30,15 +30,7 @@ func (h *handler) find(path string) *camera { return h.cameras[strings.TrimSuffi
 
 // login checks the credentials that a request must carry.
 func (c *camera) login(conn *gortsplib.ServerConn, req *base.Request) bool {
-	switch {
-	case c.fault.Auth:
-		// Nobody knows this password.
-		return conn.VerifyCredentials(req, "nobody", "\x00")
-	case c.User == "":
-		return true
-	default:
-		return conn.VerifyCredentials(req, c.User, c.Password)
-	}
+	return c.User == "" || conn.VerifyCredentials(req, c.User, c.Password)
 }
 
 func status(code base.StatusCode) *base.Response { return &base.Response{StatusCode: code} }
@@ -52,9 +44,6 @@ func (h *handler) OnDescribe(ctx *gortsplib.ServerHandlerOnDescribeCtx) (*base.R
 	if !c.login(ctx.Conn, ctx.Request) {
 		return status(base.StatusUnauthorized), nil, liberrors.ErrServerAuth{}
 	}
-	if c.fault.NotFound {
-		return status(base.StatusNotFound), nil, nil
-	}
 	return status(base.StatusOK), c.stream, nil
 }
 
@@ -67,10 +56,6 @@ func (h *handler) OnSetup(ctx *gortsplib.ServerHandlerOnSetupCtx) (*base.Respons
 	if !c.login(ctx.Conn, ctx.Request) {
 		return status(base.StatusUnauthorized), nil, liberrors.ErrServerAuth{}
 	}
-	tcp := ctx.Transport == gortsplib.TransportTCP
-	if tcp && c.fault.UDPOnly || !tcp && c.fault.TCPOnly {
-		return status(base.StatusUnsupportedTransport), nil, nil
-	}
 	return status(base.StatusOK), c.stream, nil
 }
 
@@ -80,7 +65,7 @@ func (h *handler) OnPlay(ctx *gortsplib.ServerHandlerOnPlayCtx) (*base.Response,
 	if c == nil {
 		return status(base.StatusNotFound), nil
 	}
-	c.join(ctx.Session, ctx.Conn)
+	c.join(ctx.Session)
 	return status(base.StatusOK), nil
 }
 

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/auth"
@@ -27,7 +28,9 @@ type Camera struct {
 type Options struct {
 	Listen  string   // host:port. It defaults to 127.0.0.1:0, any free port.
 	Cameras []Camera // It defaults to one camera with the built-in clip.
-	Fault   string   // of all cameras, see ParseFault
+	Fault   string   // of cameras, see ParseFaults
+	Faults  []string // more of the same
+	Seed    uint64   // of what faults leave to chance
 	Auth    string   // "basic", "digest" or "sha256" (digest with SHA-256); "" = basic and digest
 	Logger  *slog.Logger
 }
@@ -35,30 +38,39 @@ type Options struct {
 // Server is a set of simulated cameras.
 type Server struct {
 	log     *slog.Logger
-	fault   Fault
 	methods []auth.VerifyMethod
-	cameras []*camera
+	paths   []string              // of all cameras, in order
+	cameras []*camera             // the healthy ones
+	odd     map[string]*oddCamera // those with faults, by path with its slash
+	spare   spareClips
+	pacer   *pacer
 	addr    net.Addr
 
 	mu       sync.Mutex
 	listener net.Listener // until Run takes it, or Close
+	closed   bool
 }
 
 // New reads the clips and opens the port, so that a port in use is an error
 // here. Close or Run gives it back.
 func New(o Options) (*Server, error) {
-	fault, err := ParseFault(o.Fault)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{log: o.Logger, fault: fault}
+	s := &Server{log: o.Logger, odd: map[string]*oddCamera{}, pacer: newPacer()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	var err error
 	if s.methods, err = authMethods(o.Auth); err != nil {
 		return nil, err
 	}
-	if err := s.addCameras(o.Cameras); err != nil {
+	var specs []Spec
+	for _, text := range append([]string{o.Fault}, o.Faults...) {
+		spec, err := ParseFaults(text)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	if err := s.addCameras(o.Cameras, specs, o.Seed); err != nil {
 		return nil, err
 	}
 	if o.Listen == "" {
@@ -68,8 +80,8 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("start simulated cameras: %w", err)
 	}
 	s.addr = s.listener.Addr()
-	if fault.Refuse {
-		s.Close()
+	if s.closedFor(func(c *oddCamera) bool { return c.now().has(faultRefuse) }) {
+		s.shut()
 	}
 	return s, nil
 }
@@ -89,16 +101,22 @@ func authMethods(name string) ([]auth.VerifyMethod, error) {
 	}
 }
 
-func (s *Server) addCameras(cameras []Camera) error {
+func (s *Server) addCameras(cameras []Camera, specs []Spec, seed uint64) error {
 	if len(cameras) == 0 {
 		cameras = []Camera{{}}
 	}
-	clips := map[string]*ClipData{}
+	cameras = slices.Clone(cameras)
+	for i := range cameras {
+		if cameras[i].Path == "" {
+			cameras[i].Path = "cam" + strconv.Itoa(i+1)
+		}
+	}
+	if pattern, found := unmatched(specs, cameras); found {
+		return fmt.Errorf("fault for cameras %q: no simulated camera has such a path", pattern)
+	}
+	clips, packets := map[string]*ClipData{}, map[*ClipData]*packetised{}
 	paths := map[string]bool{}
 	for i, c := range cameras {
-		if c.Path == "" {
-			c.Path = "cam" + strconv.Itoa(i+1)
-		}
 		if paths[c.Path] {
 			return fmt.Errorf("two simulated cameras have the path %q", c.Path)
 		}
@@ -110,12 +128,34 @@ func (s *Server) addCameras(cameras []Camera) error {
 			}
 			clips[c.Clip] = clip
 		}
-		cam, err := newCamera(c, clips[c.Clip], s.fault, i, len(cameras), s.log)
+		s.paths = append(s.paths, c.Path)
+		isOdd, err := s.addOdd(c, clips[c.Clip], specs, seed, i, len(cameras))
 		if err != nil {
+			return err
+		}
+		if isOdd {
+			continue
+		}
+		cam, err := newCamera(c, clips[c.Clip], i, len(cameras), s.log)
+		if err != nil {
+			return err
+		}
+		if err := s.share(cam, packets, waitOf(cam.clip, i, len(cameras))); err != nil {
 			return err
 		}
 		s.cameras = append(s.cameras, cam)
 	}
+	return nil
+}
+
+// share gives a camera the packets that all of its clip's cameras have in common.
+func (s *Server) share(c *camera, packets map[*ClipData]*packetised, wait time.Duration) (err error) {
+	if packets[c.clip] == nil {
+		if packets[c.clip], err = packetise(c.clip); err != nil {
+			return err
+		}
+	}
+	c.shared, c.pacer, c.wait = packets[c.clip], s.pacer, wait
 	return nil
 }
 
@@ -131,11 +171,18 @@ func (s *Server) URL(i int) string {
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return "rtsp://" + net.JoinHostPort(host, port) + "/" + s.cameras[i].Path
+	return "rtsp://" + net.JoinHostPort(host, port) + "/" + s.paths[i]
 }
 
 // Close gives the port back if Run has not taken it. It may be called twice.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.shut()
+}
+
+func (s *Server) shut() {
 	if l := s.takeListener(); l != nil {
 		_ = l.Close() // nothing was accepted
 	}
@@ -152,16 +199,12 @@ func (s *Server) takeListener() net.Listener {
 // Run plays until ctx ends; it then returns nil, with nothing left running.
 // It is called once.
 func (s *Server) Run(ctx context.Context) error {
-	if s.fault.Refuse {
-		<-ctx.Done()
-		return nil
+	if len(s.odd) > 0 {
+		return s.runOdd(ctx)
 	}
 	listener := s.takeListener()
 	if listener == nil {
-		return errors.New("run simulated cameras: the server is closed")
-	}
-	if s.fault.Silent {
-		return runSilent(ctx, listener)
+		return errClosed
 	}
 	return s.serve(ctx, listener)
 }
@@ -192,6 +235,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		defer c.stream.Close()
 		wg.Go(func() { c.run(ctx) })
 	}
+	wg.Go(func() { s.pacer.run(ctx) })
 	open()
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- server.Wait() })
@@ -204,6 +248,8 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
+var errClosed = errors.New("run simulated cameras: the server is closed")
+
 // gatedListener lets nobody in before the streams are there: they can be made
 // only once the server runs.
 type gatedListener struct {
@@ -214,7 +260,11 @@ type gatedListener struct {
 // Accept implements net.Listener.
 func (g *gatedListener) Accept() (net.Conn, error) {
 	<-g.open
-	return g.Listener.Accept()
+	conn, err := g.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &pictureConn{Conn: conn}, nil // pictures are sent whole
 }
 
 // start finds a pair of free UDP ports, even and odd, as RTP wants them.
@@ -233,6 +283,7 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 			UDPRTCPAddress:           net.JoinHostPort(host, strconv.Itoa(port+1)),
 			AuthMethods:              s.methods,
 			DisableRTCPSenderReports: true, // the cameras send their own
+			WriteQueueSize:           s.queueSize(),
 			Listen:                   func(string, string) (net.Listener, error) { return listener, nil },
 		}
 		if err = server.Start(); err == nil {
@@ -242,27 +293,16 @@ func (s *Server) start(h *handler, listener net.Listener) (*gortsplib.Server, er
 	return nil, err
 }
 
-// runSilent takes connections and never says anything.
-func runSilent(ctx context.Context, listener net.Listener) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept
-	defer stop()
-	for {
-		conn, err := listener.Accept()
-		if ctx.Err() != nil {
-			if err == nil {
-				_ = conn.Close() // came at the last moment
+// queueSize is how many packets the library holds for a viewer: two of the
+// largest pictures, and a power of two, as it asks for.
+func (s *Server) queueSize() int {
+	size := 256
+	for _, c := range s.cameras {
+		for _, packets := range c.shared.samples {
+			for size < 2*len(packets) {
+				size *= 2
 			}
-			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("run simulated cameras: %w", err)
-		}
-		wg.Go(func() {
-			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			_, _ = io.Copy(io.Discard, conn) // until either side ends it
-			_ = conn.Close()
-		})
 	}
+	return size
 }

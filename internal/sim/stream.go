@@ -20,28 +20,13 @@ const (
 // the timestamp is the caller's.
 type packetizer func(nalus [][]byte) ([]*rtp.Packet, error)
 
-// describe gives what a camera offers, and how its pictures become packets.
-func describe(clip *ClipData, fault Fault) (*description.Media, packetizer, error) {
-	media := &description.Media{Type: description.MediaTypeVideo}
-	switch {
-	case fault.NoVideo:
-		media.Type = description.MediaTypeAudio
-		media.Formats = []format.Format{&format.G711{PayloadTyp: 8, MULaw: false, SampleRate: 8000, ChannelCount: 1}}
-		return media, nil, nil
-	case fault.Codec:
-		// visual_object_sequence_start_code and a simple profile, enough for a
-		// description
-		media.Formats = []format.Format{&format.MPEG4Video{
-			PayloadTyp: payloadType, ProfileLevelID: 1, Config: []byte{0, 0, 1, 0xb0, 1},
-		}}
-		return media, nil, nil
-	}
-	encode, f, err := encoder(clip)
+// describe gives what a camera offers.
+func describe(clip *ClipData) (*description.Media, error) {
+	_, f, err := encoder(clip)
 	if err != nil {
-		return nil, nil, fmt.Errorf("packetise clip: %w", err)
+		return nil, fmt.Errorf("packetise clip: %w", err)
 	}
-	media.Formats = []format.Format{f}
-	return media, encode, nil
+	return &description.Media{Type: description.MediaTypeVideo, Formats: []format.Format{f}}, nil
 }
 
 func encoder(clip *ClipData) (packetizer, format.Format, error) {

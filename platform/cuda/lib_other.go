@@ -43,3 +43,5 @@ func (d *Driver) Devices() ([]platform.GPU, error) {
 	_, err := d.opened()
 	return nil, err
 }
+
+func decoderEngines(string) (int, error) { return 0, errNoDriver() }

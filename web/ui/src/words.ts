@@ -1,7 +1,7 @@
 // Words for what the API says in short names. A name that is not known here is
 // shown as it came, with its underscores opened up.
 
-import type { Camera, CameraState } from './api/types';
+import type { Camera, CameraState, Track } from './api/types';
 
 /** Unknown: what the page knows is from before the connection was lost. */
 export type ShownState = CameraState | 'unknown';
@@ -46,6 +46,7 @@ const dropReasons: Record<string, string> = {
   pool_exhausted: 'no free slot in the frame pool',
   inference_busy: 'analysis was behind',
   too_old: 'too old to be of use',
+  view_too_old: 'too old to be shown',
   model_unhealthy: 'the model gave nonsense',
   inference_error: 'analysis failed',
 };
@@ -89,6 +90,21 @@ export function codecWords(codec: string): string {
   return codecs[codec.toLowerCase()] ?? codec;
 }
 
+/** Which of a camera's videos plays, e.g. "2 of 3 (H.265)". */
+export function trackWords(track: Track | null): string {
+  return track === null ? '' : `${track.index} of ${track.of} (${codecWords(track.codec)})`;
+}
+
+const tlsKinds: Record<string, string> = {
+  verified: 'encrypted, certificate checked',
+  fingerprint: 'encrypted, known by its fingerprint',
+  'not verified': 'encrypted, certificate not checked',
+};
+
+export function tlsWords(tls: string): string {
+  return tlsKinds[tls] ?? tls;
+}
+
 const stageNames: Record<string, string> = {
   received: 'Received',
   decoded: 'Decoded',
@@ -109,4 +125,16 @@ function plain(name: string): string {
 export function announcement(camera: Camera): string {
   const reason = camera.state === 'live' || camera.reason === '' ? '' : ` ${camera.reason}`;
   return `${camera.name}: ${stateWord(camera.state)}.${reason}`;
+}
+
+/** What there is a limited amount of. */
+export function resourceWords(resource: string): string {
+  const words: Record<string, string> = {
+    nvdec: 'Decoders of the GPU',
+    gpu: 'GPU',
+    cpu: 'Processor',
+    memory: 'Frame memory',
+    link: 'Link to the GPU',
+  };
+  return words[resource] ?? resource;
 }

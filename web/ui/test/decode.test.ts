@@ -62,7 +62,11 @@ describe('decodeCamera', () => {
       age_ms: { p50: 40, p95: 80, p99: 90 },
       stages_ms: { published: null, later: null, decoded: { p50: 1, p95: 2, p99: 3 } },
       pool: { slots: 12, in_use: 4, high_water: 6, exhausted: 0, bytes: 99, pinned: true, huge_pages: false },
-      retry_at: null,
+      tls: 'fingerprint',
+      track: { index: 2, of: 3, codec: 'h265', control: 'trackID=4' },
+      damaged: 5,
+      last_error: { at: '2026-01-01T00:00:00Z', reason: 'The camera closed the session' },
+      next_attempt_at: '2026-01-01T00:00:09Z',
       since: '0001-01-01T00:00:00Z',
     })!;
     expect(c.name).toBe('gate');
@@ -71,7 +75,10 @@ describe('decodeCamera', () => {
       { reason: 'replaced', count: 3 },
     ]);
     expect(c.stages.map((s) => [s.stage, s.age?.p50])).toEqual([['decoded', 1], ['published', undefined], ['later', undefined]]);
-    expect(c).toMatchObject({ since: null, retryAt: null, codec: '', detecting: true, pool: { slots: 12, hugePages: false } });
+    expect(c).toMatchObject({ tls: 'fingerprint', track: { index: 2, of: 3, codec: 'h265' }, damaged: 5, retryAt: Date.UTC(2026, 0, 1, 0, 0, 9) });
+    expect(c.lastError).toEqual({ at: Date.UTC(2026, 0, 1), reason: 'The camera closed the session' });
+    expect(decodeCamera({ id: 'a' })).toMatchObject({ tls: '', track: null, damaged: 0, lastError: null, retryAt: null });
+    expect(c).toMatchObject({ since: null, codec: '', detecting: true, pool: { slots: 12, hugePages: false } });
   });
 
   it('does not take a state that it does not know for live', () => {
@@ -97,6 +104,17 @@ describe('decodeSystem', () => {
     expect(decodeCamera({ id: 'a' })).toMatchObject({ askedFps: 0, reducedBecause: '' });
   });
 
+  it('leaves out what a machine lacks', () => {
+    const capacity = (v: unknown) => decodeSystem({ capacity: v }).capacity;
+    expect(capacity({ cameras_more: 3, limited_by: 'cpu', shares: { cpu: 0.5, gpu: null, nvdec: 'x' }, short: ['cpu', 7] })).toEqual({
+      more: 3,
+      limitedBy: 'cpu',
+      shares: { cpu: 0.5 },
+      short: ['cpu'],
+    });
+    expect(capacity(undefined)).toEqual({ more: null, limitedBy: '', shares: {}, short: [] });
+    expect(capacity({ cameras_more: 0 }).more).toBe(0);
+  });
   it('gives an empty system for anything', () => {
     for (const v of [null, 3, 'x', [], {}, { platform: 4, memory: [], inference: null }]) {
       expect(decodeSystem(v)).toMatchObject({ version: '', ready: true, platform: { kind: '' }, memory: { slots: 0 }, inference: { notes: [] } });

@@ -18,7 +18,10 @@ import {
   type Pool,
   type Quantiles,
   type StageAge,
+  type Capacity,
   type System,
+  type Track,
+  type Trouble,
 } from './types';
 
 type Fields = Record<string, unknown>;
@@ -81,6 +84,17 @@ function pool(v: unknown): Pool | null {
   };
 }
 
+function track(v: unknown): Track | null {
+  const t = fields(v);
+  return 'index' in t ? { index: number(t['index']), of: number(t['of']), codec: text(t['codec']) } : null;
+}
+
+function trouble(v: unknown): Trouble | null {
+  const e = fields(v);
+  const reason = text(e['reason']);
+  return reason === '' ? null : { at: time(e['at']), reason };
+}
+
 function drops(v: unknown): Drop[] {
   return Object.entries(fields(v))
     .map(([reason, count]) => ({ reason, count: number(count) }))
@@ -111,7 +125,7 @@ export function decodeCamera(v: unknown): Camera | null {
     state: state(c['state']),
     reason: text(c['reason']),
     since: time(c['since']),
-    retryAt: time(c['retry_at']),
+    retryAt: time(c['next_attempt_at']),
     attempts: number(c['attempts']),
     codec: text(c['codec']),
     width: number(c['width']),
@@ -128,7 +142,10 @@ export function decodeCamera(v: unknown): Camera | null {
     decoderNote: text(c['decoder_note']),
     memory: text(c['memory']),
     transport: text(c['transport']),
-    track: text(c['track']),
+    tls: text(c['tls']),
+    track: track(c['track']),
+    damaged: number(c['damaged']),
+    lastError: trouble(c['last_error']),
     dropped: drops(c['dropped']),
     age: quantiles(c['age_ms']),
     stages: stages(c['stages_ms']),
@@ -230,6 +247,22 @@ export function decodeSystem(v: unknown): System {
     memory: memory(s['memory']),
     inference: inference(s['inference']),
     governor: governor(s['governor']),
+    capacity: capacity(s['capacity']),
+  };
+}
+
+function capacity(v: unknown): Capacity {
+  const c = fields(v);
+  const shares: Record<string, number> = {};
+  for (const [resource, share] of Object.entries(fields(c['shares']))) {
+    if (typeof share === 'number' && Number.isFinite(share)) shares[resource] = share;
+  }
+  const more = c['cameras_more'];
+  return {
+    more: typeof more === 'number' && Number.isFinite(more) ? more : null,
+    limitedBy: text(c['limited_by']),
+    shares,
+    short: texts(c['short']),
   };
 }
 

@@ -41,6 +41,18 @@ export interface Drop {
   count: number;
 }
 
+/** Which of a camera's videos plays. */
+export interface Track {
+  index: number;
+  of: number;
+  codec: string;
+}
+
+export interface Trouble {
+  at: number | null;
+  reason: string;
+}
+
 export interface Camera {
   id: string;
   name: string;
@@ -69,7 +81,13 @@ export interface Camera {
   decoderNote: string;
   memory: string;
   transport: string;
-  track: string;
+  /** How the camera was known; empty where the way is not encrypted. */
+  tls: string;
+  track: Track | null;
+  /** Pictures that came damaged and were not shown. */
+  damaged: number;
+  /** The last failure, also when it is over. */
+  lastError: Trouble | null;
   /** The most frequent first. */
   dropped: Drop[];
   /** Null while nothing was published lately. */
@@ -158,6 +176,18 @@ export interface System {
   memory: Memory;
   inference: Inference;
   governor: Governor;
+  capacity: Capacity;
+}
+
+/** What of the box is in use, and how many more cameras it takes. */
+export interface Capacity {
+  /** Of the cameras' mean kind; null while that is not known. */
+  more: number | null;
+  limitedBy: string;
+  /** Parts in use, 0 to 1, by resource; what the box lacks is left out. */
+  shares: Record<string, number>;
+  /** Resources that have been nearly used up for a while. */
+  short: string[];
 }
 
 /** x1, y1, x2, y2 in fractions of the picture. */

@@ -3,13 +3,13 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp, useSnapshot } from '../app';
-import type { Camera, Detection } from '../api/types';
+import type { Camera, Detection, Trouble } from '../api/types';
 import { bytes, count, fps, ms, span } from '../format';
 import { lateMs } from '../freshness';
 import { hueOf } from '../live/boxes';
 import type { Screen } from '../live/screen';
 import { go, linkTo } from '../route';
-import { codecWords, memoryWords, stageWords } from '../words';
+import { codecWords, memoryWords, stageWords, tlsWords, trackWords } from '../words';
 import { StateChip, useShownState } from './chip';
 import { DropTable, ReducedLine } from './drops';
 import { Facts } from './facts';
@@ -206,6 +206,11 @@ function SeenPanel(props: { screen: Screen | null; camera: Camera }): JSX.Elemen
   );
 }
 
+function lastTrouble(trouble: Trouble | null, now: number): string {
+  if (trouble === null) return '';
+  return trouble.at === null ? trouble.reason : `${span(now - trouble.at)} ago: ${trouble.reason}`;
+}
+
 function StreamPanel({ camera: c }: { camera: Camera }): JSX.Element {
   const { clock } = useApp();
   const now = useNow();
@@ -217,15 +222,17 @@ function StreamPanel({ camera: c }: { camera: Camera }): JSX.Element {
         facts={[
           ['State since', c.since === null ? '' : span(clock.now(now) - c.since)],
           ['Video', [codecWords(c.codec), size, c.pixelFormat].filter(Boolean).join(', ')],
-          ['Track', c.track],
-          ['Transport', c.transport.toUpperCase()],
+          ['Track', trackWords(c.track)],
+          ['Transport', [c.transport.toUpperCase(), tlsWords(c.tls)].filter(Boolean).join(', ')],
           ['Decoder', [c.decoder, c.decoderNote].filter(Boolean).join(', ')],
           ['Memory', memoryWords(c.memory)],
           ['Frame pool', pool],
           ['No free slot', c.pool && c.pool.exhausted > 0 ? `${count(c.pool.exhausted)} times` : ''],
           ['Decoded', `${count(c.frames)} pictures`],
           ['Analysed', c.detecting ? `${count(c.inferred)} pictures` : 'off for this camera'],
-          ['Sessions', c.attempts > 0 ? count(c.attempts) : ''],
+          ['Damaged', c.damaged > 0 ? `${count(c.damaged)} pictures, not shown` : ''],
+          ['Attempts', c.attempts > 0 ? count(c.attempts) : ''],
+          ['Last trouble', lastTrouble(c.lastError, clock.now(now))],
           ['Id', c.id],
         ]}
       />

@@ -60,6 +60,7 @@ function Standing({ camera }: { camera: Camera }): JSX.Element {
       <Figure label="For" value={camera.since === null ? '' : span(clock.now(at) - camera.since)} />
       <Figure label="Tries" value={camera.attempts > 0 ? count(camera.attempts) : ''} />
       <Figure label="Pictures" value={camera.frames > 0 ? count(camera.frames) : ''} />
+      <Figure label="Damaged" value={camera.damaged > 0 ? count(camera.damaged) : ''} />
     </dl>
   );
 }

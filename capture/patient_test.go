@@ -1,0 +1,77 @@
+package capture_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"edgecam/capture"
+)
+
+// patientDecoder says that it waits for its turn, and decodes nothing.
+type patientDecoder struct {
+	pictureDecoder
+
+	since, until time.Time
+}
+
+func (d *patientDecoder) Queued() time.Duration {
+	now := time.Now()
+	if now.After(d.until) {
+		now = d.until
+	}
+	return now.Sub(d.since)
+}
+
+// The time that a decoder waits for its turn is not held against the camera.
+func TestFirstFrameLimitLeavesOutTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(int) scriptSource { return playing(frame, 25, 0, nil) }, func(r *rig) {
+			r.o.FirstFrameTimeout = 10 * time.Second
+			r.o.NewDecoder = func(capture.StreamInfo) (capture.Decoder, error) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.open++
+				return &patientDecoder{
+					pictureDecoder: pictureDecoder{rig: r, mute: true},
+					since:          time.Now(), until: time.Now().Add(20 * time.Second),
+				}, nil
+			}
+		})
+		time.Sleep(29 * time.Second)
+		if st := r.Status(); st.State != capture.Connecting {
+			t.Errorf("after 20 s of waiting and 9 s of work: %s %q", st.State, st.Reason)
+		}
+		time.Sleep(1500 * time.Millisecond) // the next attempt begins a second after the limit
+		if st := r.Status(); st.State != capture.Stalled {
+			t.Errorf("after 20 s of waiting and 10.5 s of work: %s %q", st.State, st.Reason)
+		}
+		r.stop(t)
+	})
+}
+
+// A camera that waits to be admitted has made no attempt, and no limit counts.
+func TestAdmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(int) scriptSource { return playing(frame, 25, 0, nil) }, func(r *rig) {
+			r.o.Admit = func(ctx context.Context) error { return rest(ctx, time.Hour) }
+		})
+		time.Sleep(59 * time.Minute)
+		if st := r.Status(); st.State != capture.Connecting || st.Attempts != 0 {
+			t.Errorf("before: %+v", st)
+		}
+		time.Sleep(2 * time.Minute)
+		if st := r.Status(); st.State != capture.Live || st.Attempts != 1 {
+			t.Errorf("after: %+v", st)
+		}
+		r.stop(t)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, func(int) scriptSource { return hanging }, func(r *rig) {
+			r.o.Admit = func(ctx context.Context) error { return rest(ctx, time.Hour) }
+		})
+		synctest.Wait()
+		r.stop(t)
+	})
+}

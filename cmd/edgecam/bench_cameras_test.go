@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"edgecam/internal/pipeline/bench/cameras"
+	"edgecam/internal/testkit"
+)
+
+// The whole: cameras in another process, and a search that adds and takes them
+// out. What a busy machine reaches is not judged.
+func TestBenchCameras(t *testing.T) {
+	t.Setenv(asProgram, "1") // the simulator is this binary
+	code, out, errs := run(t, "bench", "cameras", "--clip", "builtin", "--library", testkit.ONNXRuntime(t),
+		"--detect-fps", "2", "--count", "1", "--find-max", "--most", "2", "--duration", "2s", "--p95", "5s", "--json")
+	if code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	var r cameras.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first := r.Trials[0]
+	if first.Cameras != 1 || first.AnalysedFPS <= 0 || first.DecodedFPS <= first.AnalysedFPS || first.Stages[3].P95 <= 0 ||
+		first.SlotsMost == 0 || first.ResidentBytes == 0 || r.Provider != "cpu" {
+		t.Errorf("report %s\n%s", out, errs)
+	}
+	if len(r.Trials) == 2 && r.Trials[1].Cameras != 2 {
+		t.Errorf("second trial with %d cameras", r.Trials[1].Cameras)
+	}
+}
+
+func TestBenchCamerasUsage(t *testing.T) {
+	for _, args := range []string{
+		"--count 0", "--find-max --count 9 --most 8", "--duration 1ms", "--p95 0s", "--fps 0", "--detect-fps -1",
+		"--codec av1", "--size huge", "--bitrate fast", "--bitrate 4Q",
+	} {
+		code, _, errs := run(t, append([]string{"bench", "cameras"}, strings.Fields(args)...)...)
+		if code != exitUsage {
+			t.Errorf("%s: exit code %d, %s", args, code, errs)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package cameras
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"edgecam/capture"
+	"edgecam/capture/decode"
+	"edgecam/internal/config"
+	"edgecam/internal/pipeline"
+	"edgecam/internal/sim"
+	"edgecam/internal/testkit"
+	"edgecam/platform/avcodec"
+	"edgecam/platform/nvml"
+	"edgecam/web"
+)
+
+func TestMain(m *testing.M) { testkit.CheckFrames(m) }
+
+func TestSpread(t *testing.T) {
+	var s spread
+	if p := s.percentiles(); p != (Percentiles{}) {
+		t.Errorf("of nothing: %+v", p)
+	}
+	for i := range 1000 {
+		s.add(time.Duration(i+1) * time.Millisecond)
+	}
+	s.add(-time.Second)
+	s.add(time.Hour)
+	p := s.percentiles()
+	for _, c := range []struct{ got, want float64 }{{p.P50, 500}, {p.P95, 950}, {p.P99, 990}} {
+		if math.Abs(c.got-c.want) > c.want*0.02 {
+			t.Errorf("percentile %.1f ms, want %.1f", c.got, c.want)
+		}
+	}
+	s.reset()
+	if p := s.percentiles(); p != (Percentiles{}) {
+		t.Errorf("after a reset: %+v", p)
+	}
+}
+
+// box is a pipeline that keeps up with so many cameras and no more.
+type box struct {
+	b       *Bench
+	takes   int // cameras
+	n       int
+	began   time.Time
+	reloads []int
+	broken  string // a camera that does not come up
+	flaps   bool   // cameras are called again and again
+}
+
+func (x *box) Reload(cfg *config.Config) (config.Changes, error) {
+	x.n, x.began = len(cfg.Cameras), time.Now()
+	x.reloads = append(x.reloads, x.n)
+	return config.Changes{}, nil
+}
+
+func (x *box) System() web.System { return web.System{Memory: web.Memory{Slots: 5 * x.n}} }
+
+func (x *box) Cameras() []web.Camera {
+	seconds := time.Since(x.began).Seconds()
+	late := max(1, float64(x.n)/float64(x.takes))
+	var out []web.Camera
+	for i := range x.n {
+		c := web.Camera{ID: fmt.Sprintf("cam%03d", i+1), State: "live", Frames: uint64(30 * seconds), Inferred: uint64(30 * seconds / late)}
+		if x.flaps {
+			c.Attempts = uint64(seconds)
+		}
+		if c.ID == x.broken {
+			c.State, c.Reason = "backoff", "connection refused"
+		}
+		c.Dropped = map[string]uint64{"busy": c.Frames - c.Inferred}
+		out = append(out, c)
+		x.b.Observe(pipeline.Result{Camera: c.ID, Decoded: 5 * time.Millisecond, Published: time.Duration(40*late) * time.Millisecond})
+	}
+	return out
+}
+
+func configOf(n int) *config.Config {
+	cfg := config.Default()
+	cfg.Cameras = map[string]config.Camera{}
+	for i := range n {
+		cfg.Cameras[fmt.Sprintf("cam%03d", i+1)] = config.DefaultCamera()
+	}
+	return cfg
+}
+
+func search(t *testing.T, x *box, o Options) *Report {
+	t.Helper()
+	x.b = New()
+	o.Pipeline, o.Config, o.FindMax, o.SourceFPS = x, configOf, true, 30
+	o.P95, o.Duration = 80*time.Millisecond, 10*time.Second
+	r, err := x.b.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFindMax(t *testing.T) {
+	for _, c := range []struct {
+		takes, from, most, want int
+		trials                  int
+	}{
+		{takes: 100, from: 4, most: 512, want: 100, trials: 12},
+		{takes: 1, from: 8, most: 512, want: 1, trials: 5},
+		{takes: 1000, from: 16, most: 300, want: 300, trials: 7},
+		{takes: 7, from: 7, most: 512, want: 7, trials: 5},
+		{takes: 3, from: 3, most: 3, want: 3, trials: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			x := &box{takes: c.takes}
+			r := search(t, x, Options{Cameras: c.from, Most: c.most})
+			if r.Max > c.want || r.Max < c.want-c.want/fine || r.Best == nil || r.Best.Cameras != r.Max || r.Best.Fails != "" || len(r.Trials) > c.trials {
+				t.Errorf("a box that takes %d, from %d of %d: found %d in the trials %v", c.takes, c.from, c.most, r.Max, x.reloads)
+			}
+			if r.Stops == "" {
+				t.Error("it does not say what stops more")
+			}
+		})
+	}
+}
+
+// The search ends when its time is over, and says so.
+func TestFindMaxIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &box{takes: 1000}
+		began := time.Now()
+		r := search(t, x, Options{Cameras: 1, Most: 10000, Limit: time.Minute})
+		if took := time.Since(began); took > 90*time.Second || r.CutShort == "" || r.Max < 8 {
+			t.Errorf("took %v, %d cameras: %q", took, r.Max, r.CutShort)
+		}
+	})
+}
+
+func TestTrialFails(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		box  box
+		want string
+	}{
+		{"too many", box{takes: 2}, "only 50.0 % of the frames were analysed"},
+		{"one does not come up", box{takes: 9, broken: "cam003"}, "only 3 of 4 cameras came up; cam003 is backoff: connection refused"},
+		{"sessions break", box{takes: 9, flaps: true}, "40 cameras stalled or had to be called again"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := search(t, &c.box, Options{Cameras: 4, Most: 4})
+				if got := r.Trials[0].Fails; got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestReportInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := func() nvml.Sample {
+			return nvml.Sample{GPU: 0.5, Decoder: 0.9, RXBytes: 2e8, TXBytes: nvml.Unknown, UsedMem: 1 << 30, TotalMem: 4 << 30}
+		}
+		r := search(t, &box{takes: 200}, Options{Cameras: 60, Most: 120, Card: busy})
+		r.SetCeiling(4000)
+		var text strings.Builder
+		if err := r.Table(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"largest number of cameras with p95 <= 80 ms: 120 (what stops more: there were no more than 120 cameras)", "120 cameras, 10.0 s",
+			"the card's decoders give 4000 frames/s flat out; analysed are 90.0 % of that",
+			"card: kernels 50 %, decoders 90 %, link to the card 200 MB/s, memory 1024 of 4096 MiB",
+			"not analysed: none; stalls: 0",
+		} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %q in\n%s", want, text.String())
+			}
+		}
+	})
+}
+
+func TestCeiling(t *testing.T) {
+	clip, err := sim.BuiltinClip()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codecs, err := avcodec.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fps, err := ceiling(t.Context(), clip, func(info capture.StreamInfo) (*decode.Decoder, error) {
+		return decode.New(decode.Options{Info: info, Library: codecs, Node: -1})
+	}, 3, 300*time.Millisecond)
+	if err != nil || fps < 10 {
+		t.Errorf("%.1f frames/s, %v", fps, err)
+	}
+	refused := errors.New("no session left")
+	opened := 0
+	_, err = ceiling(t.Context(), clip, func(info capture.StreamInfo) (*decode.Decoder, error) {
+		if opened++; opened == 3 {
+			return nil, refused
+		}
+		return decode.New(decode.Options{Info: info, Library: codecs, Node: -1})
+	}, 3, time.Hour)
+	if !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string][2]int{"1080p": {1920, 1080}, "4K": {3840, 2160}, "768x576": {768, 576}} {
+		if w, h, err := ParseSize(text); err != nil || w != want[0] || h != want[1] {
+			t.Errorf("%s: %dx%d, %v", text, w, h, err)
+		}
+	}
+	for _, text := range []string{"", "big", "1920", "1921x1080", "0x0", "99999x99999", "1280x720x3"} {
+		if _, _, err := ParseSize(text); err == nil {
+			t.Errorf("%q passes", text)
+		}
+	}
+}
+
+func TestMakeClip(t *testing.T) {
+	v := Video{Width: 320, Height: 240, FPS: 15, Codec: capture.H264, Bitrate: 300_000}
+	t.Run("without ffmpeg", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		_, err := v.Make(t.Context(), t.TempDir())
+		var missing *MissingEncoderError
+		if !errors.As(err, &missing) || !strings.Contains(missing.Hint(), "ffmpeg -v error -y -r 15 -stream_loop -1 -i VIDEO") {
+			t.Errorf("got %v", err)
+		}
+	})
+	testkit.RequireFFmpeg(t)
+	for _, codec := range []capture.Codec{capture.H264, capture.H265} {
+		v.Codec = codec
+		dir := t.TempDir()
+		path, err := v.Make(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clip, err := sim.OpenClip(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if clip.Codec != codec || len(clip.Samples) != 150 || math.Abs(Rate(clip)-15) > 0.1 {
+			t.Errorf("%s: %s, %d pictures, %.2f a second", codec, clip.Codec, len(clip.Samples), Rate(clip))
+		}
+		if again, err := v.Make(context.Background(), dir); err != nil || again != path {
+			t.Errorf("the second time: %s, %v", again, err)
+		}
+	}
+}
+
+func TestProcessFigures(t *testing.T) {
+	if processCPU("self") <= 0 {
+		t.Skip("no /proc")
+	}
+	if rss, threads := statusOf("self"); rss < 1<<20 || threads < 1 {
+		t.Errorf("%d bytes, %d threads", rss, threads)
+	}
+	if cpu := processCPU("nobody"); cpu != 0 {
+		t.Errorf("a process that is not there took %v", cpu)
+	}
+}
+
+// A simulator that cannot start says why.
+func TestSimulatorDoesNotStart(t *testing.T) {
+	path, err := exec.LookPath("false")
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := StartSimulator(t.Context(), path, 1, ""); err == nil {
+		t.Error("no error")
+	}
+	if _, err := StartSimulator(t.Context(), "/nowhere/edgecam", 1, ""); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,226 @@
+package cameras
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"edgecam/platform/nvml"
+	"edgecam/web"
+)
+
+// What a trial must reach beside the age.
+const (
+	leastAnalysed = 0.99 // of all frames that were asked for
+	leastOfOne    = 0.90 // of one camera's: a trial is short, and a frame at its edge is some percent
+)
+
+// mostCalm bounds the wait for the governor.
+const mostCalm = 15 * time.Second
+
+// comeUp bounds the time until all cameras are live: connecting, and decoders
+// that are set up one after another.
+func comeUp(cameras int) time.Duration {
+	return 30*time.Second + time.Duration(cameras)*150*time.Millisecond
+}
+
+// trial measures n cameras.
+func (b *Bench) trial(ctx context.Context, n int) (Trial, error) {
+	b.o.Progress(fmt.Sprintf("%d cameras: starting", n))
+	t := Trial{Cameras: n, Dropped: map[string]uint64{}}
+	began := time.Now()
+	if _, err := b.o.Pipeline.Reload(b.o.Config(n)); err != nil {
+		return t, err
+	}
+	waiting, err := b.warmUp(ctx, n)
+	t.ComeUpSeconds = time.Since(began).Seconds()
+	if err != nil {
+		return t, err
+	}
+	if waiting != "" {
+		t.Fails = waiting
+		b.o.Progress(fmt.Sprintf("%d cameras: %s", n, t.Fails))
+		return t, nil
+	}
+	b.calm(ctx)
+	if err := b.measure(ctx, &t); err != nil {
+		return t, err
+	}
+	t.Fails = b.judge(&t)
+	verdict := "meets the bounds"
+	if t.Fails != "" {
+		verdict = t.Fails
+	}
+	b.o.Progress(fmt.Sprintf("%d cameras: %.1f frames/s analysed, age p95 %.1f ms: %s", n, t.AnalysedFPS, t.Stages[published].P95, verdict))
+	return t, nil
+}
+
+// warmUp waits until n cameras are live; the text says which are not.
+func (b *Bench) warmUp(ctx context.Context, n int) (waiting string, err error) {
+	for end := time.Now().Add(comeUp(n)); ; {
+		live := 0
+		for _, c := range b.o.Pipeline.Cameras() {
+			if c.State == "live" {
+				live++
+			} else {
+				waiting = fmt.Sprintf("%s is %s: %s", c.ID, c.State, c.Reason)
+			}
+		}
+		switch {
+		case live >= n:
+			return "", nil
+		case time.Now().After(end):
+			return fmt.Sprintf("only %d of %d cameras came up; %s", live, n, waiting), nil
+		}
+		if sleep(ctx, b.o.every/4); ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+}
+
+// calm waits until the start is over: its burst of first frames may have the
+// governor reduce rates, which it takes back where it was nothing else.
+func (b *Bench) calm(ctx context.Context) {
+	for end := time.Now().Add(mostCalm); ; {
+		sleep(ctx, b.o.Settle)
+		if ctx.Err() != nil || time.Now().After(end) || !b.o.Pipeline.System().Governor.Reducing {
+			return
+		}
+	}
+}
+
+// measure fills in a trial.
+func (b *Bench) measure(ctx context.Context, t *Trial) error {
+	before := b.o.Pipeline.Cameras()
+	for i := range b.stages {
+		b.stages[i].reset()
+	}
+	cpu, simulator, began := processCPU("self"), b.simulatorCPU(), time.Now()
+	var cards []nvml.Sample
+	unwell := map[string]bool{}
+	for end := began.Add(b.o.Duration); time.Now().Before(end); {
+		if sleep(ctx, min(b.o.every, time.Until(end))); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if b.o.Card != nil {
+			cards = append(cards, b.o.Card())
+		}
+		for _, c := range b.o.Pipeline.Cameras() {
+			if c.State != "live" {
+				unwell[c.ID] = true
+			}
+		}
+	}
+	took := time.Since(began).Seconds()
+	t.Seconds = took
+	t.Cores = (processCPU("self") - cpu).Seconds() / took
+	t.SimulatorCores = (b.simulatorCPU() - simulator).Seconds() / took
+	for i, name := range stageNames() {
+		t.Stages = append(t.Stages, Stage{Name: name, Percentiles: b.stages[i].percentiles()})
+	}
+	t.count(before, b.o.Pipeline.Cameras(), b.o)
+	t.Stalls += len(unwell)
+	system := b.o.Pipeline.System()
+	t.memory(system.Memory)
+	if g := system.Governor; g.Reducing {
+		t.Governor = &Governor{Reason: g.Reason, AskedFPS: g.AskedFPS, AllowedFPS: g.AllowedFPS, Cameras: g.Cameras}
+	}
+	t.Card = meanOf(cards)
+	return nil
+}
+
+func (b *Bench) simulatorCPU() time.Duration {
+	if b.o.SimulatorCPU == nil {
+		return 0
+	}
+	return b.o.SimulatorCPU()
+}
+
+// count fills in what came of the frames between two looks at the cameras.
+func (t *Trial) count(before, after []web.Camera, o Options) {
+	old := map[string]web.Camera{}
+	for _, c := range before {
+		old[c.ID] = c
+	}
+	for _, c := range after {
+		was := old[c.ID]
+		decoded, analysed := float64(c.Frames-was.Frames), float64(c.Inferred-was.Inferred)
+		t.DecodedFPS += decoded / t.Seconds
+		t.AnalysedFPS += analysed / t.Seconds
+		asked := decoded
+		if o.SourceFPS > 0 {
+			asked = o.SourceFPS * t.Seconds
+		}
+		if o.DetectFPS > 0 {
+			asked = min(asked, o.DetectFPS*t.Seconds)
+		}
+		t.AskedFPS += asked / t.Seconds
+		if fps := analysed / t.Seconds; t.Slowest.Camera == "" || fps < t.Slowest.FPS {
+			t.Slowest = Slowest{Camera: c.ID, FPS: fps, Share: share(analysed, asked)}
+		}
+		for reason, n := range c.Dropped {
+			if n -= was.Dropped[reason]; n > 0 {
+				t.Dropped[reason] += n
+			}
+		}
+		t.Stalls += int(c.Attempts - was.Attempts)
+	}
+	t.AnalysedShare = share(t.AnalysedFPS, t.AskedFPS)
+	if t.Cores > 0 {
+		t.PerCPUSecond = t.AnalysedFPS / t.Cores
+	}
+	t.CPUPercentOfOne = t.Cores / float64(max(t.Cameras, 1)) * 100
+}
+
+// share is a of b, at most 1: a trial may end just behind a frame.
+func share(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return min(a/b, 1)
+}
+
+// judge says in words which bound a trial misses, "" = none.
+func (b *Bench) judge(t *Trial) string {
+	p95 := t.Stages[published].P95
+	switch {
+	case t.Stalls > 0:
+		return fmt.Sprintf("%d cameras stalled or had to be called again", t.Stalls)
+	case t.AnalysedShare < leastAnalysed && t.Governor != nil:
+		return fmt.Sprintf("only %.1f %% of the frames were analysed: rates were lowered, %s", t.AnalysedShare*100, t.Governor.Reason)
+	case t.AnalysedShare < leastAnalysed:
+		return fmt.Sprintf("only %.1f %% of the frames were analysed", t.AnalysedShare*100)
+	case t.Slowest.Share < leastOfOne:
+		return fmt.Sprintf("camera %s had only %.1f frames/s analysed", t.Slowest.Camera, t.Slowest.FPS)
+	case p95 > ms(b.o.P95):
+		return fmt.Sprintf("the age of 5 %% of the frames is over %s", b.o.P95)
+	}
+	return ""
+}
+
+// meanOf averages what the card told; nil where it told nothing.
+func meanOf(samples []nvml.Sample) *Card {
+	if len(samples) == 0 {
+		return nil
+	}
+	mean := func(of func(nvml.Sample) float64) *float64 {
+		sum := 0.0
+		for _, s := range samples {
+			v := of(s)
+			if v < 0 {
+				return nil
+			}
+			sum += v
+		}
+		sum /= float64(len(samples))
+		return &sum
+	}
+	last := samples[len(samples)-1]
+	return &Card{
+		GPU:     mean(func(s nvml.Sample) float64 { return s.GPU }),
+		Decoder: mean(func(s nvml.Sample) float64 { return s.Decoder }),
+		RXBytes: mean(func(s nvml.Sample) float64 { return s.RXBytes }),
+		TXBytes: mean(func(s nvml.Sample) float64 { return s.TXBytes }),
+		UsedMem: max(last.UsedMem, 0), TotalMem: max(last.TotalMem, 0),
+	}
+}
