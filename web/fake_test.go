@@ -38,7 +38,8 @@ func newBackend() *backend {
 		closed: make(chan *pictureStream, 256),
 		system: web.System{
 			Version: "1.2.3", StartedAt: began, Ready: true,
-			Platform:  web.Platform{Kind: "cpu", Why: "no NVIDIA device", CPU: "Cortex-A78", Cores: 2, OS: "linux", Arch: "arm64"},
+			Platform:  web.Platform{Kind: "cpu", Why: "no NVIDIA device", CPU: "Cortex-A78", Cores: 2, OS: "linux", Arch: "arm64", GPUs: []web.GPU{{Index: 1, UUID: "GPU-1", Name: "L4", Cameras: 2, Utilisation: 0.5, State: "lost", Reason: "gpu lost"}}},
+			Governor:  web.Governor{Reducing: true, Reason: "the engine cannot keep up", Since: &began, AskedFPS: 20, AllowedFPS: 12, Cameras: 1},
 			Memory:    web.Memory{Strategy: "heap", PinnedBytes: 4096, PoolBytes: 8192, Slots: 24, InUse: 7, HighWater: 11},
 			Inference: web.Inference{Model: "builtin:nanodet-g", Provider: "cpu", Precision: "int8", Batch: 1, Threads: 2, RunMS: &web.Percentiles{P50: 17, P95: 19, P99: 25}},
 		},
@@ -48,6 +49,7 @@ func newBackend() *backend {
 				PixelFormat: "yuv420p", Memory: "pinned", Transport: "tcp", TLS: "verified",
 				Track: &web.Track{Index: 1, Of: 2, Codec: "h264", Control: "trackID=0"}, Attempts: 1, Damaged: 3,
 				LastError: &web.LastError{At: began, Reason: "The camera closed the session"}, Detecting: true, InferredFPS: 9.5,
+				Analysed: &web.Analysed{FPS: 9.5, AskedFPS: 10, Weight: 2, ReducedBecause: "the engine cannot keep up"},
 				Frames: 120, Inferred: 100, Dropped: map[string]uint64{"replaced": 20}, AgeMS: &web.Percentiles{P50: 41, P95: 80, P99: 120},
 				StagesMS: web.Stages{Decoded: &web.Percentiles{P50: 3, P95: 4, P99: 5}}, Pool: &web.Pool{Slots: 12, InUse: 5, HighWater: 7, Bytes: 4096, Pinned: true},
 			},

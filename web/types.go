@@ -78,8 +78,8 @@ type Platform struct {
 	Cores  int      `json:"cores"`  // that this process may run on
 	OS     string   `json:"os"`
 	Arch   string   `json:"arch"`
-	GPUs   []GPU    `json:"gpus"`  // all that serve or were meant to
-	Notes  []string `json:"notes"` // findings that an operator should read
+	GPUs   []GPU    `json:"gpus,omitempty"` // all that serve or were meant to
+	Notes  []string `json:"notes"`          // findings that an operator should read
 }
 
 // Memory is the frame memory of all cameras together.
