@@ -27,7 +27,7 @@ STEP       := scripts/step.sh
 help: ## this list
 	@echo "edgecam $(VERSION)"; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo; echo "ARGS=… is passed on to demo and bench; PREFIX= and DESTDIR= steer install; VERBOSE=1 shows everything."
+	@echo; echo "ARGS=… is passed on to demo, bench and fuzz; PREFIX= and DESTDIR= steer install; VERBOSE=1 shows everything."
 
 .PHONY: demo
 demo: build ## two simulated cameras, detected live, at http://127.0.0.1:8080
@@ -72,6 +72,12 @@ $(ORT_LIB): scripts/fetch-onnxruntime.sh
 test: build ## every test: vet, format, race detector, dashboard, browser, unit file
 	@scripts/setup-test.sh
 	@scripts/test.sh
+
+FUZZ ?= 1m
+
+.PHONY: fuzz
+fuzz: build ## every fuzz target in turn, FUZZ=1m each; ARGS=capture/rtsp or part of another name picks
+	@scripts/fuzz.sh $(FUZZ) $(ARGS)
 
 .PHONY: bench
 bench: build ## frames a second and time per stage; beside a Python peer where there is one

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
-	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
 	"edgecam/capture"
@@ -60,61 +59,6 @@ func ChooseTrack(body []byte, request, contentBase string, want int) (Choice, er
 	}, nil
 }
 
-// Upkeep lets tests and fuzzing see what is made of requests and answers.
-type Upkeep struct{ u upkeep }
-
-// Sent hands a request in.
-func (u *Upkeep) Sent(req *base.Request) { u.u.sent(req) }
-
-// Answered hands an answer to the request in.
-func (u *Upkeep) Answered(method string, res *base.Response) bool { return u.u.answered(method, res) }
-
-// Retry is when the camera said to come back.
-func (u *Upkeep) Retry() time.Duration { return u.u.retry }
-
-// Timeout is what the camera said of its sessions.
-func (u *Upkeep) Timeout() time.Duration { return u.u.timeout }
-
-// Reception lets tests count packets.
-type Reception struct{ r reception }
-
-// Packet counts one.
-func (r *Reception) Packet(pkt *rtp.Packet, now time.Time) { r.r.packet(pkt, now) }
-
-// Sender notes a sender report.
-func (r *Reception) Sender(report *rtcp.SenderReport, now time.Time) { r.r.sender(report, now) }
-
-// Report makes the next report.
-func (r *Reception) Report(now time.Time) *rtcp.ReceiverReport {
-	return (*r.r.report(now).(*rtcp.CompoundPacket))[0].(*rtcp.ReceiverReport)
-}
-
-// Arrival and Assembler let tests hand NAL units in as a camera would.
-type (
-	Arrival   = arrival
-	Assembler = assembler
-	Timeline  = timeline
-)
-
-// NewArrival makes the facts of one packet.
-func NewArrival(rtpTime uint32, marker bool) Arrival {
-	return Arrival{rtpTime: rtpTime, marker: marker}
-}
-
-// NewAssembler makes one that hands its units to emit.
-func NewAssembler(codec capture.Codec, emit func(*capture.AccessUnit)) *Assembler {
-	return &Assembler{codec: codec, emit: emit}
-}
-
-// Packet hands a packet's NAL units in.
-func (a *Assembler) Packet(at Arrival, lost bool, nalus ...[]byte) { a.packet(at, nalus, lost) }
-
-// At maps an RTP time.
-func (t *Timeline) At(rtpTime uint32) (nanoseconds int64) { return int64(t.at(rtpTime)) }
-
-// ReadNAL is the classification of one unit.
-func ReadNAL(codec capture.Codec, nalu []byte) (random bool) { return readNAL(codec, nalu).random }
-
 // First is what the next session would begin with.
 func (m *TransportMemory) First() Transport { return m.order(Auto)[0] }
 
@@ -136,3 +80,12 @@ func TransportText(header string) string {
 	a.source = "192.0.2.1"
 	return a.text()
 }
+
+// NewJPEG takes JPEG packets apart.
+func NewJPEG() func(*rtp.Packet) ([][]byte, error) { return new(jpegPackets).decode }
+
+// ErrIncomplete says that a packet completed nothing.
+var ErrIncomplete = errIncomplete
+
+// StandardHuffman is the content of the segment that RTP leaves out.
+func StandardHuffman() []byte { return standardHuffman[:] }

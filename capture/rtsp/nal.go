@@ -14,7 +14,9 @@ const (
 	rolePicture  role = iota // first slice of a picture
 	roleSlice                // another slice of the same picture
 	rolePrefix               // comes before the picture that it belongs to: parameter sets, AUD, SEI
-	roleTrailing             // belongs to the picture before, or to none: suffix SEI, end of sequence, filler
+	roleBorder               // comes first in an access unit: AUD
+	roleTrailing             // belongs to the picture before: suffix SEI, end of sequence
+	roleNone                 // nothing that a decoder of the base layer needs: filler, extensions, what no standard defines
 )
 
 // nalUnit is what the assembler must know of a NAL unit.
@@ -25,10 +27,20 @@ type nalUnit struct {
 
 // readNAL looks at the head of a NAL unit; it does not fail on any bytes.
 func readNAL(codec capture.Codec, nalu []byte) nalUnit {
-	if codec == capture.H265 {
-		return readH265(nalu)
+	var u nalUnit
+	if len(nalu) == 0 {
+		return nalUnit{role: roleNone}
 	}
-	return readH264(nalu)
+	content := 2 // bytes of a slice that says anything
+	if codec == capture.H265 {
+		u, content = readH265(nalu), 3
+	} else {
+		u = readH264(nalu)
+	}
+	if (u.role == rolePicture || u.role == roleSlice) && len(nalu) < content {
+		return nalUnit{role: roleNone}
+	}
+	return u
 }
 
 func readH264(nalu []byte) nalUnit {
@@ -45,17 +57,23 @@ func readH264(nalu []byte) nalUnit {
 		return nalUnit{role: roleSlice}
 	case h264.NALUTypeSEI:
 		return nalUnit{role: rolePrefix, random: hasRecoveryPoint(nalu[1:])}
-	case h264.NALUTypeEndOfSequence, h264.NALUTypeEndOfStream, h264.NALUTypeFillerData:
+	case h264.NALUTypeSPS, h264.NALUTypePPS, h264.NALUTypeSPSExtension, h264.NALUTypeSubsetSPS:
+		return nalUnit{role: rolePrefix}
+	case h264.NALUTypeAccessUnitDelimiter:
+		return nalUnit{role: roleBorder}
+	case h264.NALUTypeEndOfSequence, h264.NALUTypeEndOfStream:
 		return nalUnit{role: roleTrailing}
 	default:
-		return nalUnit{role: rolePrefix}
+		return nalUnit{role: roleNone}
 	}
 }
 
 func readH265(nalu []byte) nalUnit {
 	typ := h265.NALUType((nalu[0] >> 1) & 0x3f)
 	switch {
-	case typ < h265.NALUType_VPS_NUT:
+	case nalu[0]&1 != 0, len(nalu) > 1 && nalu[1]>>3 != 0:
+		return nalUnit{role: roleNone} // a layer above the base
+	case typ <= h265.NALUType_RASL_R, typ >= h265.NALUType_BLA_W_LP && typ <= h265.NALUType_CRA_NUT:
 		u := nalUnit{role: roleSlice, random: typ >= h265.NALUType_BLA_W_LP && typ <= h265.NALUType_CRA_NUT}
 		// first_slice_segment_in_pic_flag (H.265 7.3.6.1)
 		if len(nalu) > 2 && nalu[2]&0x80 != 0 {
@@ -64,11 +82,14 @@ func readH265(nalu []byte) nalUnit {
 		return u
 	case typ == h265.NALUType_PREFIX_SEI_NUT:
 		return nalUnit{role: rolePrefix, random: len(nalu) > 2 && hasRecoveryPoint(nalu[2:])}
-	case typ == h265.NALUType_SUFFIX_SEI_NUT, typ == h265.NALUType_EOS_NUT,
-		typ == h265.NALUType_EOB_NUT, typ == h265.NALUType_FD_NUT:
+	case typ >= h265.NALUType_VPS_NUT && typ <= h265.NALUType_PPS_NUT:
+		return nalUnit{role: rolePrefix}
+	case typ == h265.NALUType_AUD_NUT:
+		return nalUnit{role: roleBorder}
+	case typ == h265.NALUType_SUFFIX_SEI_NUT, typ == h265.NALUType_EOS_NUT, typ == h265.NALUType_EOB_NUT:
 		return nalUnit{role: roleTrailing}
 	default:
-		return nalUnit{role: rolePrefix}
+		return nalUnit{role: roleNone}
 	}
 }
 

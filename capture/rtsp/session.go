@@ -2,7 +2,6 @@ package rtsp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	"github.com/bluenviron/gortsplib/v4"
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
 	"github.com/bluenviron/gortsplib/v4/pkg/description"
-	"github.com/bluenviron/gortsplib/v4/pkg/liberrors"
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
@@ -59,16 +57,11 @@ type session struct {
 	settingUp chan struct{}           // holds an element while SETUP is under way
 	settle    sync.Once
 
-	// reader goroutine of the client
-	depacketize depacketizer
-	assembler   assembler
-	media       *description.Media
-	reception   reception
+	media     *description.Media
+	rx        receiver
+	reception reception
 
-	lost    atomic.Bool // packets went missing before the one that comes
 	packets atomic.Uint64
-	missing atomic.Uint64
-	damaged atomic.Uint64
 }
 
 func newSession(o Options, target Target, transport Transport, fallback bool) *session {
@@ -102,6 +95,7 @@ func (s *session) play(ctx context.Context, sink capture.Sink) error {
 	if err := s.client.Start2(); err != nil {
 		return s.failure(err)
 	}
+	defer s.rx.stop()
 	defer s.closeOn(ctx)()
 
 	var description *description.Session
@@ -119,6 +113,7 @@ func (s *session) play(ctx context.Context, sink capture.Sink) error {
 		return &capture.ProtocolError{Op: "DESCRIBE", Detail: "the answer describes no track"}
 	}
 	s.media = description.Medias[0]
+	s.media.Formats[0] = &tap{Format: s.media.Formats[0], packet: s.onPacket}
 	if err := s.setUp(ctx, description); err != nil {
 		return err
 	}
@@ -145,8 +140,7 @@ func (s *session) wait(ctx context.Context) error {
 	if s.packets.Load() == 0 && time.Since(s.playing) >= udpFirstPacket {
 		s.o.Memory.failed(s.transport)
 	}
-	s.log.Debug("rtsp session ended", "packets", s.packets.Load(), "lost", s.missing.Load(),
-		"damaged", s.damaged.Load(), "too_large", s.assembler.drops)
+	s.rx.summary(s.log.With("packets", s.packets.Load()))
 	return s.failure(err)
 }
 
@@ -213,31 +207,24 @@ func (s *session) newClient() *gortsplib.Client {
 		AnyPortEnable:         true,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
+		ListenPacket:          listenUDP,
 		OnRequest:             s.onRequest,
 		OnResponse:            s.onResponse,
 		OnServerRequest:       s.onServerRequest,
 		OnServerResponse:      s.onServerResponse,
-		OnTransportSwitch:     func(error) {}, // never: the transport is fixed
-		OnPacketsLost: func(n uint64) {
-			s.missing.Add(n)
-			s.lost.Store(true)
-		},
-		OnDecodeError: s.onDecodeError,
+		OnTransportSwitch:     func(error) {},  // never: the transport is fixed
+		OnPacketsLost:         func(uint64) {}, // the receiver counts for itself
+		OnDecodeError:         func(error) {},  // what is missing then shows in the sequence numbers
 	}
 }
 
 // prepare tells the sink what comes, before the first packet can.
 func (s *session) prepare(sink capture.Sink) error {
-	var err error
-	if s.depacketize, err = newDepacketizer(s.track); err != nil {
-		return err
-	}
 	keeper := newSetKeeper(s.track.codec, s.track.sets)
-	s.assembler = assembler{codec: s.track.codec, emit: func(au *capture.AccessUnit) {
+	s.rx.start(s.track, s.transport, func(au *capture.AccessUnit) {
 		keeper.fill(au)
 		sink.AccessUnit(au)
-	}}
-	s.client.OnPacketRTP(s.media, s.media.Formats[0], s.onPacket)
+	}, s.end)
 	s.client.OnPacketRTCP(s.media, s.onReport)
 	s.reception.local = s.client.Stats().Session.Medias[s.media].Formats[s.media.Formats[0]].LocalSSRC
 	return sink.Stream(capture.StreamInfo{
@@ -250,61 +237,20 @@ func (s *session) prepare(sink capture.Sink) error {
 	})
 }
 
-// onDecodeError hears of packets that gortsplib could not read. One of another
-// payload type, such as metadata in the video's channel, takes nothing from
-// the video.
-func (s *session) onDecodeError(err error) {
-	var other liberrors.ErrClientRTPPacketUnknownPayloadType
-	if errors.As(err, &other) {
-		return
-	}
-	s.damaged.Add(1)
-	s.lost.Store(true)
-}
-
+// onPacket takes each packet of the track.
 func (s *session) onPacket(pkt *rtp.Packet) {
-	now := time.Now()
 	if s.packets.Add(1) == 1 {
 		s.o.Memory.worked(s.transport)
 	}
-	s.reception.packet(pkt, now)
-	lost := s.lost.Swap(false)
-	nalus, err := s.depacketize(pkt)
-	if err != nil && !errors.Is(err, errIncomplete) {
-		s.damaged.Add(1)
-		lost = true
-	}
-	at := arrival{rtpTime: pkt.Timestamp, marker: pkt.Marker, received: now, capturedAt: s.capturedAt(pkt, now)}
-	switch {
-	case s.track.codec != capture.MJPEG:
-		s.assembler.packet(at, nalus, lost)
-	case len(nalus) == 1:
-		s.assembler.whole(at, nalus[0], lost)
-	case lost:
-		s.assembler.lossNext = true
-	}
+	s.reception.packet(pkt, time.Now())
+	s.rx.packet(pkt)
 }
 
 func (s *session) onReport(pkt rtcp.Packet) {
 	if report, ok := pkt.(*rtcp.SenderReport); ok {
 		s.reception.sender(report, time.Now())
 	}
-}
-
-// The camera's clock is believed within these bounds around ours.
-const (
-	maxCameraLag  = 10 * time.Second
-	maxCameraLead = time.Second
-)
-
-// capturedAt is the camera's time of the picture where its sender reports give
-// a sane one, else ours.
-func (s *session) capturedAt(pkt *rtp.Packet, now time.Time) time.Time {
-	ntp, ok := s.client.PacketNTP(s.media, pkt)
-	if !ok || ntp.Before(now.Add(-maxCameraLag)) || ntp.After(now.Add(maxCameraLead)) {
-		return now.Round(0) // wall clock alone
-	}
-	return ntp
+	s.rx.report(pkt)
 }
 
 func (s *session) tlsWords() string {
