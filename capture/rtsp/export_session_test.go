@@ -36,3 +36,6 @@ func (r *Reception) Sender(report *rtcp.SenderReport, now time.Time) { r.r.sende
 func (r *Reception) Report(now time.Time) *rtcp.ReceiverReport {
 	return (*r.r.report(now).(*rtcp.CompoundPacket))[0].(*rtcp.ReceiverReport)
 }
+
+// RepairHead is what gortsplib gets for the head of a message.
+func RepairHead(head []byte) []byte { return repairHead(head) }

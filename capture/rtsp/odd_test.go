@@ -27,19 +27,27 @@ func TestOddDescriptions(t *testing.T) {
 		url   string // of SETUP, behind rtsp://192.0.2.10/s; "" = /trackID=1
 		sets  int
 	}{
-		{name: "Hikvision", sdp: head + "b=AS:5050\r\na=control:rtsp://192.0.2.10/s/\r\nm=video 0 RTP/AVP 96\r\nc=IN IP4 0.0.0.0\r\nb=AS:5000\r\na=recvonly\r\n" +
-			"a=x-dimensions:1920,1080\r\na=control:rtsp://192.0.2.10/s/trackID=1\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 profile-level-id=420029; packetization-mode=1; sprop-parameter-sets=" +
-			oddSPS + "," + oddPPS + "\r\na=Media_header:MEDIAINFO=494D4B48;\r\na=appversion:1.0\r\n" +
-			"m=application 0 RTP/AVP 107\r\na=control:rtsp://192.0.2.10/s/trackID=3\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\n",
-			words: "video 1 of 1 (H.264), 1 other track left alone", sets: 2},
-		{name: "Dahua", sdp: "v=0\r\no=- 2251938202 2251938202 IN IP4 0.0.0.0\r\ns=Media Server\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\na=control:*\r\na=packetization-supported:DH\r\na=range:npt=now-\r\n" +
-			"m=video 0 RTP/AVP 98\r\na=control:trackID=1\r\na=framerate:25.000000\r\na=rtpmap:98 H265/90000\r\na=fmtp:98 profile-id=1;sprop-sps=QgEBAWAAAAMAkAAAAwAAAwA/oAUCAWlllZpJMrwFoCAAAAMAIAAAAwCh;sprop-pps=RAHBcrRiQA==;sprop-vps=QAEMAf//AWAAAAMAkAAAAwAAAwA/lZgJ\r\na=recvonly\r\n" +
-			"m=audio 0 RTP/AVP 97\r\na=control:trackID=2\r\na=rtpmap:97 MPEG4-GENERIC/16000\r\na=fmtp:97 streamtype=5;profile-level-id=1;mode=AAC-hbr;config=1408\r\na=recvonly\r\n",
-			words: "video 1 of 1 (H.265), 1 other track left alone", sets: 3},
-		{name: "audio first", sdp: head + "m=audio 0 RTP/AVP 104\r\na=rtpmap:104 mpeg4-generic/16000/1\r\na=control:trackID=2\r\n" + h264,
-			words: "video 1 of 1 (H.264), 1 other track left alone", sets: 2},
-		{name: "ONVIF metadata first", sdp: head + "m=application 0 RTP/AVP 98\r\na=rtpmap:98 vnd.onvif.metadata/90000\r\na=control:meta\r\n" + h264,
-			words: "video 1 of 1 (H.264), 1 other track left alone", sets: 2},
+		{
+			name: "Hikvision", sdp: head + "b=AS:5050\r\na=control:rtsp://192.0.2.10/s/\r\nm=video 0 RTP/AVP 96\r\nc=IN IP4 0.0.0.0\r\nb=AS:5000\r\na=recvonly\r\n" +
+				"a=x-dimensions:1920,1080\r\na=control:rtsp://192.0.2.10/s/trackID=1\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 profile-level-id=420029; packetization-mode=1; sprop-parameter-sets=" +
+				oddSPS + "," + oddPPS + "\r\na=Media_header:MEDIAINFO=494D4B48;\r\na=appversion:1.0\r\n" +
+				"m=application 0 RTP/AVP 107\r\na=control:rtsp://192.0.2.10/s/trackID=3\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\n",
+			words: "video 1 of 1 (H.264), 1 other track left alone", sets: 2,
+		},
+		{
+			name: "Dahua", sdp: "v=0\r\no=- 2251938202 2251938202 IN IP4 0.0.0.0\r\ns=Media Server\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\na=control:*\r\na=packetization-supported:DH\r\na=range:npt=now-\r\n" +
+				"m=video 0 RTP/AVP 98\r\na=control:trackID=1\r\na=framerate:25.000000\r\na=rtpmap:98 H265/90000\r\na=fmtp:98 profile-id=1;sprop-sps=QgEBAWAAAAMAkAAAAwAAAwA/oAUCAWlllZpJMrwFoCAAAAMAIAAAAwCh;sprop-pps=RAHBcrRiQA==;sprop-vps=QAEMAf//AWAAAAMAkAAAAwAAAwA/lZgJ\r\na=recvonly\r\n" +
+				"m=audio 0 RTP/AVP 97\r\na=control:trackID=2\r\na=rtpmap:97 MPEG4-GENERIC/16000\r\na=fmtp:97 streamtype=5;profile-level-id=1;mode=AAC-hbr;config=1408\r\na=recvonly\r\n",
+			words: "video 1 of 1 (H.265), 1 other track left alone", sets: 3,
+		},
+		{
+			name: "audio first", sdp: head + "m=audio 0 RTP/AVP 104\r\na=rtpmap:104 mpeg4-generic/16000/1\r\na=control:trackID=2\r\n" + h264,
+			words: "video 1 of 1 (H.264), 1 other track left alone", sets: 2,
+		},
+		{
+			name: "ONVIF metadata first", sdp: head + "m=application 0 RTP/AVP 98\r\na=rtpmap:98 vnd.onvif.metadata/90000\r\na=control:meta\r\n" + h264,
+			words: "video 1 of 1 (H.264), 1 other track left alone", sets: 2,
+		},
 		{name: "multicast address", sdp: head + "c=IN IP4 239.1.2.3/127\r\n" + strings.Replace(h264, "m=video 0", "m=video 15002", 1), words: "video 1 of 1 (H.264)", sets: 2},
 		{name: "two ports", sdp: head + strings.Replace(h264, "m=video 0", "m=video 49170/2", 1), words: "video 1 of 1 (H.264)", sets: 2},
 		{name: "lower case codec", sdp: head + strings.Replace(h264, "H264", "h264", 1), words: "video 1 of 1 (H.264)", sets: 2},
