@@ -83,6 +83,14 @@ fuzz: build ## every fuzz target in turn, FUZZ=1m each; ARGS=capture/rtsp or par
 bench: build ## frames a second and time per stage; beside a Python peer where there is one
 	@scripts/bench.sh $(ARGS)
 
+.PHONY: bench-cameras
+bench-cameras: build ## how many cameras fit without a GPU, and the cost of a frame beside a Python peer (minutes)
+	@scripts/bench-cameras.sh
+
+.PHONY: bench-farm
+bench-farm: build ## 20 minutes beside 16 cameras with every fault: leaks, losses, and how soon a camera is back
+	@bin/edgecam bench farm $(ARGS)
+
 .PHONY: lint
 lint: setup web/dist/index.html $(GOLANGCI) ## static analysis, with the reasons in .golangci.yml
 	@$(STEP) "golangci-lint $(GOLANGCI_VERSION)" $(GOLANGCI) run ./...

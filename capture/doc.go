@@ -20,7 +20,10 @@
 //
 // Run owns all goroutines: the Source's, one that decodes, one that watches.
 // The Source never waits for the decoder: the ring between them is bounded and
-// drops up to the next random access point when it is full. Status may be
+// drops up to the next random access point when it is full, or the decoder so
+// late that it cannot catch up. Pictures that a frozen network held up are dated
+// back to when they should have come (lateness), so that nothing behind takes
+// them for new. Status may be
 // called from anywhere, at any time, and is cheap.
 //
 // # Failure
@@ -30,5 +33,7 @@
 // wait: from one second to half a minute for what may pass, minutes for a
 // refused login, so that the camera does not lock the account, and for a
 // stream that is not supported. The wait starts small again only after video
-// was stable. A decode error is damage, counted, and no failure.
+// was stable, or when the port of a camera that was away answers: a Prober
+// looks for that, so that a camera is not left waiting after its return. The
+// journal bounds what all this writes into the log. A decode error is damage, counted, and no failure.
 package capture

@@ -51,8 +51,10 @@ func TestLogOfAnHourOfTrouble(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var rigs []*rig
+				prober := capture.NewProber()
+				capture.SetProberDial(prober, func(context.Context, string) error { return refused })
 				for range tt.rigs {
-					rigs = append(rigs, start(t, tt.source, nil))
+					rigs = append(rigs, start(t, tt.source, func(r *rig) { r.o.Prober = prober }))
 				}
 				time.Sleep(time.Hour)
 				for _, r := range rigs {

@@ -20,6 +20,12 @@ type Mapper interface {
 	Unmap(host uintptr) error
 }
 
+// Keeper is a Mapper that learns when memory which it could not unmap may go after
+// all: when the device's context is gone. Keep calls free then, once.
+type Keeper interface {
+	Keep(free func())
+}
+
 // Options says what a pool is made of.
 type Options struct {
 	Name      string       // names the pool in errors, logs and stats; usually the camera's id
@@ -256,9 +262,16 @@ func (p *Pool) giveBack() {
 		if err := p.mapper.Unmap(p.region.base()); err != nil {
 			// The device may still read the pages: leaking them is the lesser evil.
 			p.log.Error("unmap frame pool from the GPU: its memory is kept", "pool", p.name, "bytes", p.region.bytes(), "err", err)
+			if k, ok := p.mapper.(Keeper); ok {
+				k.Keep(p.freeRegion)
+			}
 			return
 		}
 	}
+	p.freeRegion()
+}
+
+func (p *Pool) freeRegion() {
 	if err := p.region.release(); err != nil {
 		p.log.Error("unmap frame pool: its memory is kept", "pool", p.name, "bytes", p.region.bytes(), "err", err)
 		return

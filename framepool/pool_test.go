@@ -552,6 +552,29 @@ func TestMapperFailures(t *testing.T) {
 	}
 }
 
+// keeper is a device that is lost, and whose context goes later.
+type keeper struct {
+	device
+
+	kept []func()
+}
+
+func (k *keeper) Keep(free func()) { k.kept = append(k.kept, free) }
+
+func TestMapperKeepsUntilTheContextIsGone(t *testing.T) {
+	budget := framepool.NewBudget(0)
+	k := &keeper{device: device{unmapErr: errors.New("device lost")}}
+	p := newPool(t, framepool.Options{Mapper: k, Budget: budget})
+	p.Close()
+	if !p.Reap() || budget.Used() == 0 || len(k.kept) != 1 {
+		t.Fatalf("%d bytes in use, %d kept", budget.Used(), len(k.kept))
+	}
+	k.kept[0]()
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes in use afterwards", budget.Used())
+	}
+}
+
 func TestControl(t *testing.T) {
 	p := newPool(t, framepool.Options{Slots: 5, Layout: layout(t, framepool.I420, 100, 60)})
 	c := p.Control()

@@ -54,6 +54,8 @@ type Info struct {
 	Threads    int     // concurrent Run calls that pay off
 	ProbeMS    float64 // measured time of one image at load
 	ProbeNotes []string
+	Graphs     []int  // batch sizes whose runs are replayed as CUDA graphs
+	NoGraphs   string // on a GPU: why there are none
 }
 
 // Engine runs one model. Slots are input tensors owned by the engine: take

@@ -10,17 +10,20 @@ import (
 )
 
 const (
-	linesEvery = time.Minute
-	linesMax   = 8 // different lines a period
+	linesEvery = time.Minute      // the first period
+	linesLong  = 10 * time.Minute // the longest
+	linesMax   = 8                // different lines a period
 )
 
-// lineLimiter passes FFmpeg's log on: each kind of line once a minute, with
-// the number of its likes at the minute's end. Lines that differ in numbers only
-// are of one kind, since FFmpeg names positions and counters.
+// lineLimiter passes FFmpeg's log on: each kind of line once a period, with the
+// number of its likes at the period's end. Lines that differ in numbers only are
+// of one kind, since FFmpeg names positions and counters. Periods of a stream
+// that stays damaged grow: what was told need not be told each minute for days.
 type lineLimiter struct {
 	log   *slog.Logger
 	now   func() time.Time
 	start time.Time
+	every time.Duration
 	kinds []lineKind
 	other int // lines of kinds beyond linesMax
 }
@@ -32,9 +35,13 @@ type lineKind struct {
 }
 
 func (l *lineLimiter) line(n avcodec.Line) {
-	if t := l.now(); t.Sub(l.start) >= linesEvery {
+	if t := l.now(); t.Sub(l.start) >= l.every {
+		busy := len(l.kinds) > 0 && t.Sub(l.start) < 2*l.every // the trouble lasts
 		l.flush()
 		l.start = t
+		if l.every = min(2*l.every, linesLong); !busy {
+			l.every = linesEvery
+		}
 	}
 	key := strings.Map(digitsToHash, n.Text)
 	for i := range l.kinds {

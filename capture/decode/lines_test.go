@@ -2,7 +2,9 @@ package decode
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +46,19 @@ level=WARN msg="ffmpeg: other lines" repeated=4
 `
 	if out.String() != want {
 		t.Errorf("got:\n%swant:\n%s", out.String(), want)
+	}
+}
+
+// A stream that is damaged for a day has a bounded log.
+func TestLinesOfALongTrouble(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(1, 0)
+	l := lineLimiter{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
+	for i := range 24 * 3600 {
+		now = now.Add(time.Second)
+		l.line(avcodec.Line{Level: avcodec.LevelError, Text: fmt.Sprintf("error while decoding MB %d", i)})
+	}
+	if n := strings.Count(out.String(), "\n"); n < 24 || n > 2*(24*6+10) {
+		t.Errorf("%d lines in a day", n)
 	}
 }

@@ -163,7 +163,9 @@ func (s *session) repairDescription(res *base.Response) {
 	if s.trackErr != nil {
 		return // Describe's own result is not used then
 	}
-	s.track.info.Control = s.target.scrub(s.track.info.Control)
+	if s.target.scrub(s.track.control) == withheld { // looked at whole: what is shown may be cut in the middle of a secret
+		s.track.info.Control = withheld
+	}
 	contentBase := ""
 	if v := res.Header["Content-Base"]; len(v) > 0 {
 		contentBase = strings.TrimSpace(v[0])

@@ -41,12 +41,6 @@ var (
 	errNoCA        = errors.New("the file holds no PEM certificate")
 )
 
-// CheckFingerprint says what is wrong with a fingerprint; "" is none.
-func CheckFingerprint(text string) error {
-	_, err := TLS{Fingerprint: text}.pin()
-	return err
-}
-
 // words are for StreamInfo.
 func (t TLS) words() string {
 	switch {

@@ -147,7 +147,8 @@ func TestCertificates(t *testing.T) {
 		{"for another host", named, rtsp.TLS{CA: ours.file}, "it is for gate.example, not for 127.0.0.1" + hint + fingerprintOf(named)},
 		{"for no host", nameless, rtsp.TLS{CA: ours.file}, "it is for no address, not for 127.0.0.1" + hint + fingerprintOf(nameless)},
 		{
-			"another than the pinned one", good, rtsp.TLS{Fingerprint: fingerprintOf(own)},
+			"another than the pinned one", good,
+			rtsp.TLS{Fingerprint: fingerprintOf(own)},
 			"it is not the one with tls.fingerprint: if the camera was given a new one set tls.fingerprint to it, else somebody is between. Its fingerprint is " + fingerprintOf(good),
 		},
 		{"with an authority that is gone", good, rtsp.TLS{CA: "/nonexistent/ca.pem"}, "tls.ca cannot be read: open /nonexistent/ca.pem: no such file or directory"},

@@ -37,7 +37,8 @@ func ParseTransport(text string) (Transport, error) {
 }
 
 // TransportMemory remembers which transport a camera took, and how long it
-// keeps sessions, from one session to the next. The zero value knows nothing. It may be used concurrently.
+// keeps sessions, from one session to the next. The zero value knows nothing.
+// It may be used concurrently.
 type TransportMemory struct {
 	mu      sync.Mutex
 	first   Transport
@@ -204,10 +205,16 @@ func (s *session) repairTransport(res *base.Response) {
 	res.Header["Transport"] = base.HeaderValue{a.text()}
 }
 
+// udpEachSource is how long auto waits for the first packet when two addresses
+// may send it.
+const udpEachSource = 2 * time.Second
+
 // repairSource decides whose packets are taken. Behind NAT, or with several
 // networks, cameras name an address of theirs that we never see; but a recorder
 // may also have another machine send. The one who answers is believed first.
 func (s *session) repairSource(a *transportAnswer) {
+	named := net.ParseIP(a.source)
+	a.source = "" // names are not looked up: a camera could have us wait
 	conn := s.dialer.open()
 	if conn == nil {
 		return
@@ -216,7 +223,6 @@ func (s *session) repairSource(a *transportAnswer) {
 	if !ok {
 		return
 	}
-	named := net.ParseIP(a.source)
 	a.source = peer.IP.String()
 	if named == nil || named.IsUnspecified() || named.Equal(peer.IP) {
 		return
@@ -263,7 +269,3 @@ func refusedAll(errs []error) error {
 	status.Transport = "tcp, udp"
 	return &status
 }
-
-// udpEachSource is how long auto waits for the first packet when two addresses
-// may send it.
-const udpEachSource = 2 * time.Second

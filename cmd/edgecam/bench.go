@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func newBench() *cobra.Command {
 		Args:  exactArgs(0, "a sub-command"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchMemory(), newBenchPipeline(), newBenchCameras(), newBenchFarm())
+	cmd.AddCommand(newBenchMemory(), newBenchPipeline(), newBenchCameras(), newBenchFarm(), newBenchSoak())
 	return cmd
 }
 
@@ -50,18 +51,24 @@ func machineOf(box platform.Platform) string {
 type benchFlags struct {
 	frames                          int
 	clip, model, precision, library string
+	provider, device, memory, state string
+	decoders                        []string
+	batch                           int
 	asJSON                          bool
 }
 
 func newBenchPipeline() *cobra.Command {
 	var f benchFlags
-	byDefault := config.Default().Inference
+	byDefault := config.Default()
 	cmd := &cobra.Command{
 		Use:   "pipeline",
 		Short: "Take a clip through decoding, preprocessing and the model as fast as it goes",
-		Args:  exactArgs(0, "no arguments"),
+		Long: "With a GPU that can serve, batches of each size go through all stages on it, from a decoder of its own and\n" +
+			"from the processor's, and the engine runs alone for comparison. Without one, or with --provider cpu,\n" +
+			"the stages are measured on one core.",
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := benchPipeline(cmd.Context(), f, cmd.ErrOrStderr())
+			r, err := benchStages(cmd.Context(), f, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -70,11 +77,33 @@ func newBenchPipeline() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&f.frames, "frames", 2000, "pictures to take through the stages; the clip loops")
 	cmd.Flags().StringVar(&f.clip, "clip", "", "MP4 file with H.264 or H.265 video (default: the built-in clip)")
-	cmd.Flags().StringVar(&f.model, "model", byDefault.Model, "builtin:nanodet-g or an ONNX file")
-	cmd.Flags().StringVar(&f.precision, "precision", byDefault.Precision, "auto, fp32 or int8 (built-in model)")
+	cmd.Flags().StringVar(&f.model, "model", byDefault.Inference.Model, "builtin:nanodet-g or an ONNX file")
+	cmd.Flags().StringVar(&f.precision, "precision", byDefault.Inference.Precision, "auto, fp32, fp16 or int8 (built-in model)")
 	cmd.Flags().StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
+	cmd.Flags().StringVar(&f.provider, "provider", "auto", "auto, cpu, cuda or tensorrt")
+	cmd.Flags().StringVar(&f.device, "device", "0", "number or UUID of the GPU")
+	cmd.Flags().StringVar(&f.memory, "memory", byDefault.GPU.Memory, "how pictures come to the GPU: auto, mapped, staged, device or heap")
+	cmd.Flags().StringVar(&f.state, "state", "", "directory for TensorRT's engines, which take a minute to build")
+	cmd.Flags().StringSliceVar(&f.decoders, "decoder", []string{"nvdec", "software"}, "decoders whose pictures the GPU takes")
+	cmd.Flags().IntVar(&f.batch, "max-batch", 64, "largest batch on the GPU")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// benchStages measures on the GPU where there is one that can serve, else on the
+// processor.
+func benchStages(ctx context.Context, f benchFlags, progress io.Writer) (interface{ Table(io.Writer) error }, error) {
+	if !slices.Contains([]string{"auto", "cpu", "cuda", "tensorrt"}, f.provider) {
+		return nil, &usageError{fmt.Errorf("--provider %s: it is auto, cpu, cuda or tensorrt", f.provider)}
+	}
+	if f.provider != "cpu" {
+		r, err := benchGPU(ctx, f, progress)
+		if err == nil || f.provider != "auto" || ctx.Err() != nil {
+			return r, err
+		}
+		fmt.Fprintf(progress, "no GPU: %v\n", err)
+	}
+	return benchPipeline(ctx, f, progress)
 }
 
 func benchPipeline(ctx context.Context, f benchFlags, progress io.Writer) (*bench.Report, error) {

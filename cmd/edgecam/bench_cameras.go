@@ -307,6 +307,9 @@ func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Co
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		if err := b.settle(ctx, a); err != nil {
+			return err
+		}
 		ceiling := b.ceiling(ctx, a)
 		if report, err = bench.Run(ctx, b.options(a, cfg)); err != nil {
 			return err
@@ -321,6 +324,21 @@ func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Co
 	report.Machine, report.GPU, report.Video = machine, b.gpu.Name, b.video
 	report.Model, report.Precision, report.Provider, report.Batch = in.Model, in.Precision, in.Provider, in.Batch
 	return report, nil
+}
+
+// settle waits for the engines to be those that stay: TensorRT's are built, or
+// loaded, while CUDA serves.
+func (b *camerasBench) settle(ctx context.Context, a *appliance) error {
+	for _, g := range a.infer.gpus {
+		began := time.Now()
+		select {
+		case <-g.Settled():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		fmt.Fprintf(b.progress, "%s serves after another %s\n", g.Info().Provider, time.Since(began).Round(time.Millisecond))
+	}
+	return nil
 }
 
 func (b *camerasBench) options(a *appliance, cfg *config.Config) cameras.Options {

@@ -189,8 +189,11 @@ func (r *capacityReport) write(w io.Writer, asJSON bool) error {
 		name  string
 		share *float64
 	}{
-		{"decoders of the cards", r.Shares.NVDEC}, {"engines of the cards", r.Shares.GPU}, {"processors", r.Shares.CPU},
-		{"frame memory", r.Shares.Memory}, {"link to the cards", r.Shares.Link},
+		{"decoders of the cards", r.Shares.NVDEC},
+		{"engines of the cards", r.Shares.GPU},
+		{"processors", r.Shares.CPU},
+		{"frame memory", r.Shares.Memory},
+		{"link to the cards", r.Shares.Link},
 	} {
 		if s.share != nil {
 			fmt.Fprintf(w, "  %-22s %4.0f %%\n", s.name, *s.share*100)

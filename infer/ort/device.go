@@ -21,10 +21,15 @@ const (
 	servingLimit = 10 * time.Second
 )
 
+// Sides is how many batches may be on their way through a DeviceEngine: each has
+// an input and outputs of its own, so that the next one is filled while the
+// engine works and while what it made is read.
+const Sides = 2
+
 // DeviceEngine runs a model on a GPU. Its inputs and outputs lie in device
 // memory that stays where it is for the engine's life; Run queues on a stream
-// and does not wait. Run, Input and Outputs belong to the device's goroutine,
-// the other methods are safe for concurrent use.
+// and does not wait, but see Waits. Run, Waits, Input and Outputs belong to the
+// device's goroutine, the other methods are safe for concurrent use.
 type DeviceEngine struct {
 	opts    DeviceOptions
 	dev     *cuda.Device
@@ -33,8 +38,9 @@ type DeviceEngine struct {
 	picture []float32 // the test picture
 	want    outputs   // the CPU's answer to it
 	buckets []int
-	io      deviceIO
+	io      [Sides]deviceIO
 	own     bool // the stream is the engine's
+	before  int  // notes that were there before a lane was tried
 	// cudaTime is what the largest batch takes on CUDA, measured at the start.
 	cudaTime time.Duration
 
@@ -52,8 +58,9 @@ type DeviceEngine struct {
 }
 
 // NewDevice loads the model on dev's GPU, proves that it runs there and gives
-// the CPU's answer, and warms every batch size. With provider auto or tensorrt
-// it then prepares TensorRT in the background. It calls dev.DoWithin, so it must
+// the CPU's answer, and warms the smallest and the largest batch size. The sizes
+// between and, with provider auto or tensorrt, TensorRT are prepared in the
+// background. It calls dev.DoWithin, so it must
 // not be called inside of one. Errors: *onnxruntime.UnavailableError,
 // *infer.ModelError, *ProviderError (the GPU cannot serve this model), or
 // dev's.
@@ -79,13 +86,12 @@ func NewDevice(ctx context.Context, dev *cuda.Device, o DeviceOptions) (*DeviceE
 		e.Close() //nolint:errcheck,contextcheck // the first error says more; what is open is closed whatever ctx says
 		return nil, err
 	}
-	if o.Provider == providerCUDA {
-		close(e.settled)
-		return e, nil
-	}
 	go func() { //nolint:contextcheck // it lives until Close, not as long as ctx
 		defer close(e.settled)
-		e.prepareTensorRT()
+		if o.Provider != providerCUDA {
+			e.prepareTensorRT()
+		}
+		e.grow()
 	}()
 	return e, nil
 }
@@ -103,26 +109,16 @@ func (e *DeviceEngine) open(ctx context.Context) error {
 	if err := e.allocate(ctx); err != nil {
 		return err
 	}
-	best, err := e.chooseLane(ctx, precisions)
+	e.before = len(e.info.ProbeNotes)
+	best, err := e.openLane(ctx, precisions)
 	if err != nil {
 		return err
 	}
 	e.model = best.model
-	last := len(e.buckets) - 1
-	if err = e.separate(ctx, best, &e.io, stepLimit); err == nil {
-		err = e.warm(ctx, best, &e.io, stepLimit)
-	}
-	if err == nil {
-		err = e.time(ctx, best, &e.io, last, stepLimit)
-	}
-	if err != nil {
-		best.leave(ctx, e.dev)
-		return e.refusal(err)
-	}
-	e.cudaTime = best.times[last]
+	e.cudaTime = best.times[len(e.buckets)-1]
 	e.mu.Lock()
 	e.info.Precision, e.info.Labels, e.info.Input = best.model.precision, best.model.meta.Labels, best.model.meta.Input
-	e.info.MaxBatch = e.io.batch
+	e.info.MaxBatch = e.largest()
 	e.info.ProbeMS = ms(best.times[0])
 	e.mu.Unlock()
 	err = e.dev.DoWithin(ctx, "start engine", servingLimit, func(*cuda.Context) error {
@@ -164,7 +160,6 @@ func (e *DeviceEngine) consult(precision string) error {
 
 // allocate makes the stream and the tensors' memory.
 func (e *DeviceEngine) allocate(ctx context.Context) error {
-	batch := e.buckets[len(e.buckets)-1]
 	return e.dev.DoWithin(ctx, "allocate tensors", stepLimit, func(c *cuda.Context) (err error) {
 		if e.stream == 0 {
 			if e.stream, err = c.NewStream(); err != nil {
@@ -172,21 +167,29 @@ func (e *DeviceEngine) allocate(ctx context.Context) error {
 			}
 			e.own = true
 		}
-		return e.io.alloc(c, e.model, batch)
+		for side := range e.io {
+			if err := e.io[side].alloc(c, e.model, e.largest()); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
+
+// largest is the largest batch.
+func (e *DeviceEngine) largest() int { return e.buckets[len(e.buckets)-1] }
 
 // Info is what is known of the engine; Provider is the one that serves now.
 func (e *DeviceEngine) Info() infer.Info {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	info := e.info
-	info.Labels, info.ProbeNotes = slices.Clone(info.Labels), slices.Clone(info.ProbeNotes)
+	info.Labels, info.ProbeNotes, info.Graphs = slices.Clone(info.Labels), slices.Clone(info.ProbeNotes), slices.Clone(info.Graphs)
 	return info
 }
 
-// Settled is closed once the provider is final: TensorRT has taken over or was
-// given up, with the reason in Info's notes.
+// Settled is closed once nothing is prepared any more: TensorRT has taken over or
+// was given up, with the reason in Info's notes, and every batch size is open.
 func (e *DeviceEngine) Settled() <-chan struct{} { return e.settled }
 
 // Stream is what Run queues on.
@@ -195,29 +198,30 @@ func (e *DeviceEngine) Stream() cuda.Stream { return e.stream }
 // Boxes is the number of boxes of each image, as the outputs count them.
 func (e *DeviceEngine) Boxes() int { return e.model.boxes }
 
-// Input is the tensor [MaxBatch,3,Height,Width] to be written before Run, in
+// Input is a side's tensor [MaxBatch,3,Height,Width], to be written before Run, in
 // float16 if half, else float32.
-func (e *DeviceEngine) Input() (p cuda.DevicePtr, half bool) {
-	return e.io.input.at, e.model.inputType == onnxruntime.Float16
+func (e *DeviceEngine) Input(side int) (p cuda.DevicePtr, half bool) {
+	return e.io[side].input.at, e.model.inputType == onnxruntime.Float16
 }
 
-// Outputs are the tensors of the last Run, valid once the stream has passed it:
-// boxes [n,Boxes,4] in input pixels and scores [n,Boxes,classes].
-func (e *DeviceEngine) Outputs() (boxes, scores cuda.DevicePtr, boxesHalf, scoresHalf bool) {
-	return e.io.boxes.at, e.io.scores.at, e.model.boxesType == onnxruntime.Float16, e.model.scoresType == onnxruntime.Float16
+// Outputs are the tensors of a side's last Run, valid once the stream has passed
+// it: boxes [n,Boxes,4] in input pixels and scores [n,Boxes,classes].
+func (e *DeviceEngine) Outputs(side int) (boxes, scores cuda.DevicePtr, boxesHalf, scoresHalf bool) {
+	d := &e.io[side]
+	return d.boxes.at, d.scores.at, e.model.boxesType == onnxruntime.Float16, e.model.scoresType == onnxruntime.Float16
 }
 
-// Fetch gives the outputs of an image of the last Run, once the stream has passed
-// it, where a filter on the device cannot hold what counts.
-func (e *DeviceEngine) Fetch(c *cuda.Context, image int) (boxes, scores []float32, err error) {
+// Fetch gives the outputs of an image of a side's last Run, once the stream has
+// passed it, where a filter on the device cannot hold what counts.
+func (e *DeviceEngine) Fetch(c *cuda.Context, side, image int) (boxes, scores []float32, err error) {
 	for _, o := range []struct {
 		to      *[]float32
 		from    span
 		values  int
 		element onnxruntime.ElementType
 	}{
-		{&boxes, e.io.boxes, 4 * e.model.boxes, e.model.boxesType},
-		{&scores, e.io.scores, len(e.model.meta.Labels) * e.model.boxes, e.model.scoresType},
+		{&boxes, e.io[side].boxes, 4 * e.model.boxes, e.model.boxesType},
+		{&scores, e.io[side].scores, len(e.model.meta.Labels) * e.model.boxes, e.model.scoresType},
 	} {
 		raw := make([]byte, o.values*width(o.element))
 		if err := c.CopyOutNow(raw, o.from.at+cuda.DevicePtr(image*len(raw))); err != nil {
@@ -228,20 +232,20 @@ func (e *DeviceEngine) Fetch(c *cuda.Context, image int) (boxes, scores []float3
 	return boxes, scores, nil
 }
 
-// Run queues the inference of the first n images of the input and returns
+// Run queues the inference of the first n images of a side's input and returns
 // without waiting: record an event on the stream behind it. Images between n
-// and the next bound batch size are computed too; what they hold does not
+// and the next batch size that is open are computed too; what they hold does not
 // matter. The error is infer.ErrClosed, the library's, or says what is wrong
 // with n.
-func (e *DeviceEngine) Run(_ *cuda.Context, n int) error {
+func (e *DeviceEngine) Run(_ *cuda.Context, side, n int) error {
 	if e.active == nil {
 		return infer.ErrClosed
 	}
-	k := bucketFor(e.buckets, n)
+	k := e.active.bucketFor(e.buckets, n)
 	if n < 1 || k < 0 {
-		return fmt.Errorf("run %d images: wanted 1 to %d", n, e.io.batch)
+		return fmt.Errorf("run %d images: wanted 1 to %d", n, e.largest())
 	}
-	return e.active.run(k)
+	return e.active.run(k, side)
 }
 
 // Close ends the background work and frees what the engine holds, once the
@@ -263,7 +267,9 @@ func (e *DeviceEngine) Close() error {
 				e.active.free()
 				e.active = nil
 			}
-			errs = append(errs, e.io.free(c))
+			for side := range e.io {
+				errs = append(errs, e.io[side].free(c))
+			}
 			if e.own {
 				errs = append(errs, c.FreeStream(e.stream))
 			}

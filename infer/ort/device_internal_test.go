@@ -42,6 +42,7 @@ func TestDeviceBindings(t *testing.T) {
 	r := newRig(t)
 	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = gpuStub().file(t), "cuda", 3
 	e := r.start()
+	r.settle(e)
 	notes := r.notes()
 	stream := fmt.Sprintf("cuda user_compute_stream=%#x\n", uintptr(e.Stream()))
 	if !strings.Contains(notes, stream) || !strings.Contains(notes, "cuda options 1: device_id=0\n") {
@@ -77,22 +78,189 @@ func TestDeviceBindings(t *testing.T) {
 		t.Errorf("calls per run: %q", got)
 	}
 	for n, want := range map[int]string{0: "run 0 images: wanted 1 to 3", 4: "run 4 images: wanted 1 to 3", -1: "run -1 images: wanted 1 to 3"} {
-		err := r.dev.Do(t.Context(), "run", func(c *cuda.Context) error { return e.Run(c, n) })
+		err := r.dev.Do(t.Context(), "run", func(c *cuda.Context) error { return e.Run(c, 0, n) })
 		if err == nil || err.Error() != want {
 			t.Errorf("%d images: %v", n, err)
 		}
 	}
 }
 
+// TestDeviceSizes wants the smallest and the largest batch size to serve at once,
+// the largest one for those between until they are open.
+func TestDeviceSizes(t *testing.T) {
+	r := newRig(t)
+	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = gpuStub().file(t), "cuda", 8
+	r.blockSession(3) // the third of CUDA: that of the first size between
+	e := r.start()
+	three := []float32{0.01, 0.05, 0.1}
+	for _, values := range [][]float32{{0.05}, three, {1: 0.02, 7: 0.1}} {
+		got, err := r.run(e, values...)
+		if err != nil || len(got) != len(values) || math.Abs(float64(got[len(got)-1]-0.8-values[len(values)-1])) > 1e-5 {
+			t.Errorf("%d images before all sizes are open: %v, %v", len(values), got, err)
+		}
+	}
+	open := func() (sizes []int) {
+		err := r.dev.Do(t.Context(), "look", func(*cuda.Context) error {
+			for k, n := range e.buckets {
+				if e.active.bound[k][0] != nil {
+					sizes = append(sizes, n)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sizes
+	}
+	if got := open(); !slices.Equal(got, []int{1, 8}) {
+		t.Errorf("open at first: %v", got)
+	}
+	r.blockSession(0)
+	r.settle(e)
+	if got := open(); !slices.Equal(got, []int{1, 2, 4, 8}) {
+		t.Errorf("open in the end: %v", got)
+	}
+	if got, err := r.run(e, three...); err != nil || math.Abs(float64(got[2]-0.9)) > 1e-5 {
+		t.Errorf("afterwards: %v, %v", got, err)
+	}
+}
+
+// A size that cannot be opened costs nothing but the room of the next larger one.
+func TestDeviceSizeFails(t *testing.T) {
+	r := newRig(t)
+	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = gpuStub().file(t), "cuda", 4
+	before := r.live()
+	r.blockSession(3)
+	e := r.start()
+	r.failORT("session cuda", "out of memory")
+	r.blockSession(0)
+	i := r.settle(e)
+	if !has(i.ProbeNotes, "batches of 2 run as larger ones: ") {
+		t.Errorf("notes %q", i.ProbeNotes)
+	}
+	if got, err := r.run(e, 0.01, 0.05); err != nil || math.Abs(float64(got[1]-0.85)) > 1e-5 {
+		t.Errorf("two images: %v, %v", got, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := r.live(); n != before {
+		t.Errorf("%d objects left on the device, %d before", n, before)
+	}
+}
+
+// TestDeviceSidesAreApart fills one side while the other's answer is read.
+func TestDeviceSidesAreApart(t *testing.T) {
+	r := newRig(t)
+	r.opts.Model, r.opts.Provider = gpuStub().file(t), "cuda"
+	e := r.start()
+	a, _ := e.Input(0)
+	b, _ := e.Input(1)
+	boxesA, scoresA, _, _ := e.Outputs(0)
+	boxesB, scoresB, _, _ := e.Outputs(1)
+	all := []cuda.DevicePtr{a, b, boxesA, boxesB, scoresA, scoresB}
+	slices.Sort(all)
+	if len(slices.Compact(all)) != 6 {
+		t.Errorf("tensors of both sides lie at %#x", all)
+	}
+	for _, v := range []float32{0.01, 0.05} { // a side each
+		if got, err := r.run(e, v); err != nil || math.Abs(float64(got[0]-0.8-v)) > 1e-5 {
+			t.Fatalf("%v, %v", got, err)
+		}
+	}
+	var first []float32
+	err := r.dev.Do(t.Context(), "read", func(c *cuda.Context) error {
+		for side := range Sides {
+			_, scores, err := e.Fetch(c, side, 0)
+			if err != nil {
+				return err
+			}
+			first = append(first, scores[0])
+		}
+		return nil
+	})
+	if err != nil || math.Abs(float64(first[0]-0.81)) > 1e-5 || math.Abs(float64(first[1]-0.85)) > 1e-5 {
+		t.Errorf("sides hold %v, %v", first, err)
+	}
+}
+
+// TestDeviceGraphs wants each size and side to be captured and to serve where that
+// gains, else not; the stand-in is as fast either way.
 func TestDeviceGraphs(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider, r.opts.CUDAGraph = gpuStub().file(t), "cuda", true
-	r.start()
-	notes := r.notes()
-	for _, want := range []string{"enable_cuda_graph=1", "run option gpu_graph_id=1\n", "run option gpu_graph_id=2\n", "run option gpu_graph_id=3\n"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("no %q in\n%s", want, notes)
+	r.opts.Model, r.opts.Provider, r.opts.NoGraphs = gpuStub().file(t), "cuda", false
+	e := r.start()
+	notes, i := r.notes(), r.settle(e)
+	for k := range 3 {
+		for side := range Sides {
+			if want := fmt.Sprintf("run option gpu_graph_id=%d\n", graphOf(k, side)); !strings.Contains(notes, want) {
+				t.Errorf("no %q in\n%s", want, notes)
+			}
 		}
+	}
+	if !strings.Contains(notes, "enable_cuda_graph=1") || !strings.Contains(notes, "run option gpu_graph_id=-1\n") {
+		t.Errorf("options:\n%s", notes)
+	}
+	if !has(i.ProbeNotes, "1 images ") || !has(i.ProbeNotes, "4 images ") || (len(i.Graphs) == 0) == (i.NoGraphs == "") {
+		t.Errorf("graphs %v, none because %q, notes %q", i.Graphs, i.NoGraphs, i.ProbeNotes)
+	}
+	for n, k := range map[int]int{1: 0, 2: 1, 3: 2, 4: 2} {
+		err := r.dev.Do(t.Context(), "ask", func(*cuda.Context) error {
+			e.active.replay[k] = true
+			if !e.Waits(n) {
+				t.Errorf("%d images are replayed and do not wait", n)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.run(e, slices.Repeat([]float32{0.05}, n)...); err != nil || math.Abs(float64(got[n-1]-0.85)) > 1e-5 {
+			t.Errorf("%d images as a graph: %v, %v", n, got, err)
+		}
+	}
+}
+
+// TestDeviceWithoutGraphs wants CUDA to serve without them, for a reason.
+func TestDeviceWithoutGraphs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*rig)
+		want string
+	}{
+		{"not asked for", func(r *rig) { r.opts.NoGraphs = true }, "they were not asked for"},
+		{"nodes elsewhere", func(r *rig) { r.failORT("session cuda", "This session cannot use the graph capture feature") }, "This session cannot use the graph capture feature"},
+		{"capture fails", func(r *rig) {
+			r.failORT("graph", "CUDA failure 901: operation failed due to a previous error during capture")
+		}, "CUDA failure 901"},
+		{"another answer", func(r *rig) { r.graphAnswer(otherScores) }, "cuda, batch of 1: answers differ: "},
+		{"nothing ran", func(r *rig) { r.graphAnswer(staleOutputs) }, "as a graph: cuda, batch of 1: read output boxes"},
+		{"TensorRT follows", func(r *rig) { r.tensorRT(); r.opts.Provider = "tensorrt" }, "TensorRT "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.opts.Model, r.opts.Provider, r.opts.NoGraphs = gpuStub().file(t), "cuda", false
+			c.set(r)
+			before := r.live()
+			e := r.start()
+			i := r.settle(e)
+			if len(i.Graphs) > 0 || !strings.Contains(i.NoGraphs, c.want) {
+				t.Errorf("graphs %v, none because %q", i.Graphs, i.NoGraphs)
+			}
+			if n := strings.Count(strings.Join(i.ProbeNotes, "\n"), "cuda: runs "); n != 1 {
+				t.Errorf("%d proofs in %q", n, i.ProbeNotes)
+			}
+			if got, err := r.run(e, 0.05); err != nil || math.Abs(float64(got[0]-0.85)) > 1e-5 {
+				t.Errorf("scores %v, %v", got, err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			if n := r.live(); n != before {
+				t.Errorf("%d objects left on the device, %d before", n, before)
+			}
+		})
 	}
 }
 
@@ -116,7 +284,7 @@ func TestDeviceGivesAllBack(t *testing.T) {
 	if !strings.Contains(r.notes(), "release cuda\n") {
 		t.Error("the session is not released")
 	}
-	if err := r.dev.Do(t.Context(), "run", func(c *cuda.Context) error { return e.Run(c, 1) }); !errors.Is(err, infer.ErrClosed) {
+	if err := r.dev.Do(t.Context(), "run", func(c *cuda.Context) error { return e.Run(c, 0, 1) }); !errors.Is(err, infer.ErrClosed) {
 		t.Errorf("run after close: %v", err)
 	}
 }

@@ -46,8 +46,9 @@ type DeviceOptions struct {
 	StateDir string
 	// Driver is the version of the NVIDIA driver, which engines depend on.
 	Driver string
-	// CUDAGraph replays runs of the CUDA provider as a graph.
-	CUDAGraph bool
+	// NoGraphs keeps the CUDA provider's runs from being captured as CUDA graphs,
+	// which is tried where CUDA is to serve for good.
+	NoGraphs bool
 	// Changed, if set, is told of every change of Info after NewDevice. It must
 	// not block.
 	Changed func(infer.Info)

@@ -14,19 +14,44 @@ import (
 	"edgecam/platform/onnxruntime"
 )
 
-const (
-	// probeBatch is the batch that precisions are compared at.
-	probeBatch = 16
-	// halfGain is how much of fp32's time fp16 may take to be chosen.
-	halfGain = 0.97
-)
+// halfGain is how much of fp32's time fp16 may take to be chosen.
+const halfGain = 0.97
+
+// attempt is a bucket of a lane over memory of its own choice, to be tried with
+// the test picture before anything is served.
+type attempt struct {
+	l      *lane
+	b      *deviceBound
+	d      *deviceIO
+	k      int
+	replay bool
+}
+
+// try binds bucket k of l to d for as long as f takes.
+func (e *DeviceEngine) try(ctx context.Context, l *lane, d *deviceIO, k int, limit time.Duration, f func(attempt) error) error {
+	a := attempt{l: l, d: d, k: k}
+	err := e.dev.DoWithin(ctx, "bind tensors", limit, func(*cuda.Context) (err error) {
+		a.b, err = l.bind(e.library, e.dev.GPU().Index, d, e.buckets[k], k, noGraph)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = f(a)
+	// On a lost device this is not reached: a run that hangs may use the binding.
+	return errors.Join(err, e.dev.DoWithin(context.WithoutCancel(ctx), "unbind tensors", limit, func(*cuda.Context) error {
+		a.b.close()
+		return nil
+	}))
+}
 
 // chooseLane loads the precisions on CUDA, tries each with the test picture and
-// keeps the faster one of those that agree with the CPU.
-func (e *DeviceEngine) chooseLane(ctx context.Context, precisions []string) (best *lane, err error) {
-	k := bucketFor(e.buckets, min(probeBatch, e.buckets[len(e.buckets)-1]))
+// keeps the faster one of those that agree with the CPU. The lane has sessions
+// for the smallest and the largest bucket, at which precisions are compared.
+func (e *DeviceEngine) chooseLane(ctx context.Context, precisions []string, graphs bool) (best *lane, err error) {
+	k := len(e.buckets) - 1
 	for i, p := range precisions {
-		l, err := e.tryCUDA(ctx, p, k)
+		l, err := e.tryCUDA(ctx, p, graphs)
 		if err != nil {
 			if i == 0 || e.dev.Err() != nil {
 				if best != nil {
@@ -60,15 +85,16 @@ func (e *DeviceEngine) noteQuietly(format string, args ...any) {
 }
 
 // tryCUDA loads one version of the model and proves it: the profile says where
-// its nodes ran, the picture that they gave the CPU's answer. k is the bucket
-// to be timed.
-func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, k int) (*lane, error) {
+// its nodes ran, the picture that they gave the CPU's answer. The smallest and
+// the largest bucket are timed, each in the session that will serve it.
+func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, graphs bool) (*lane, error) {
 	options := map[string]string{}
-	if e.opts.CUDAGraph {
+	if graphs {
 		options["enable_cuda_graph"] = "1"
 	}
 	providers := []onnxruntime.Provider{{Name: onnxruntime.CUDAProvider, Device: e.dev.GPU().Index, Stream: uintptr(e.stream), Options: options}}
-	l := &lane{provider: providerCUDA, graph: e.opts.CUDAGraph}
+	l := newLane(providerCUDA, len(e.buckets))
+	l.graphs = graphs
 	l.more = func() (*onnxruntime.Session, error) {
 		m, err := loadModelFor(e.library, e.opts.Model, precision, onnxruntime.SessionOptions{Providers: providers})
 		if err != nil {
@@ -76,18 +102,22 @@ func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, k int) (*l
 		}
 		return m.session, nil
 	}
+	d := &e.io[0]
 	err := e.profiled(ctx, l, func(opts onnxruntime.SessionOptions) (err error) {
 		opts.Providers = providers
 		if l.model, err = loadModelFor(e.library, e.opts.Model, precision, opts); err == nil {
 			l.session = l.model.session
 		}
 		return err
-	}, &e.io, onnxruntime.CUDAProvider, stepLimit)
+	}, d, onnxruntime.CUDAProvider, stepLimit)
 	if err != nil {
 		return nil, err
 	}
-	for _, at := range []int{0, k} {
-		if err := e.time(ctx, l, &e.io, at, stepLimit); err != nil {
+	for _, k := range e.firstBuckets() {
+		if err = e.load(ctx, l, k); err == nil {
+			err = e.try(ctx, l, d, k, stepLimit, func(a attempt) error { return e.time(ctx, a, stepLimit) })
+		}
+		if err != nil {
 			l.leave(ctx, e.dev)
 			return nil, err
 		}
@@ -95,29 +125,12 @@ func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, k int) (*l
 	return l, nil
 }
 
-// separate gives every bucket of l a session of its own, where its provider needs
-// that: ONNX Runtime's CUDA provider keeps cuDNN's plan of each convolution for
-// the last shape alone. Batches that change their size between runs make it plan
-// anew each time, 700 ms for the built-in model on an H200 where a run takes 2.
-func (e *DeviceEngine) separate(ctx context.Context, l *lane, d *deviceIO, limit time.Duration) error {
-	if l.more == nil {
-		return nil
+// firstBuckets are the places of the buckets that serve first.
+func (e *DeviceEngine) firstBuckets() []int {
+	if last := len(e.buckets) - 1; last > 0 {
+		return []int{0, last}
 	}
-	for range e.buckets[1:] {
-		err := e.await(context.WithoutCancel(ctx), func() error {
-			s, err := l.more()
-			if err == nil {
-				l.own = append(l.own, s)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return e.dev.DoWithin(ctx, "bind tensors", limit, func(*cuda.Context) error {
-		return l.bind(e.library, e.dev.GPU().Index, d, e.buckets)
-	})
+	return []int{0}
 }
 
 // profiled makes l's session with a profile, runs the picture alone through it
@@ -137,12 +150,7 @@ func (e *DeviceEngine) profiled(ctx context.Context, l *lane, load func(onnxrunt
 	if err := e.await(context.WithoutCancel(ctx), func() error { return load(opts) }); err != nil {
 		return err
 	}
-	err = e.dev.DoWithin(ctx, "bind tensors", limit, func(*cuda.Context) error {
-		return l.bind(e.library, e.dev.GPU().Index, d, e.buckets)
-	})
-	if err == nil {
-		err = e.verify(ctx, l, d, 0, limit)
-	}
+	err = e.try(ctx, l, d, 0, limit, func(a attempt) error { return e.verify(ctx, a, limit) })
 	if err == nil && opts.Profile != "" {
 		err = e.proveNodes(l, provider)
 	}
@@ -201,49 +209,37 @@ func proveProvider(runs []onnxruntime.NodeRuns, provider string) (string, error)
 	return fmt.Sprintf("runs %d of %d nodes", mine, all), nil
 }
 
-// warm runs and verifies every bucket over d, the largest first: the memory that
-// it takes serves the smaller ones.
-func (e *DeviceEngine) warm(ctx context.Context, l *lane, d *deviceIO, limit time.Duration) error {
-	for k := len(e.buckets) - 1; k >= 0; k-- {
-		// A graph is captured by the second or third run.
-		for range map[bool]int{false: 1, true: 3}[l.graph] {
-			if err := e.verify(ctx, l, d, k, limit); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// verify runs bucket k over d with the picture as its last image and compares
-// that image's outputs with the CPU's.
-func (e *DeviceEngine) verify(ctx context.Context, l *lane, d *deviceIO, k int, limit time.Duration) error {
+// verify runs an attempt with the picture as its last image and compares that
+// image's outputs with the CPU's.
+func (e *DeviceEngine) verify(ctx context.Context, a attempt, limit time.Duration) error {
 	var boxes, scores []byte
 	err := e.dev.DoWithin(ctx, "try the test picture", limit, func(c *cuda.Context) (err error) {
-		boxes, scores, err = e.exercise(c, l, d, k)
+		boxes, scores, err = e.exercise(c, a)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	got := outputs{boxes: decode(boxes, l.model.boxesType), scores: decode(scores, l.model.scoresType), classes: e.want.classes}
+	m := a.l.model
+	got := outputs{boxes: decode(boxes, m.boxesType), scores: decode(scores, m.scoresType), classes: e.want.classes}
 	if err := agree(e.want, got); err != nil {
-		return fmt.Errorf("%s, batch of %d: %w", l.provider, e.buckets[k], err)
+		return fmt.Errorf("%s, batch of %d: %w", a.l.provider, e.buckets[a.k], err)
 	}
 	return nil
 }
 
-// exercise gives the outputs of the last image of bucket k. What d held before
-// cannot pass for them: it is overwritten with NaN.
-func (e *DeviceEngine) exercise(c *cuda.Context, l *lane, d *deviceIO, k int) (boxes, scores []byte, err error) {
-	n, in := e.buckets[k], encode(e.picture, l.model.inputType)
+// exercise gives the outputs of the last image of an attempt. What its memory
+// held before cannot pass for them: it is overwritten with NaN.
+func (e *DeviceEngine) exercise(c *cuda.Context, a attempt) (boxes, scores []byte, err error) {
+	m, d, n := a.l.model, a.d, e.buckets[a.k]
+	in := encode(e.picture, m.inputType)
 	steps := []func() error{
 		func() error { return c.Fill(d.input.at, 0, d.input.size, e.stream) },
 		func() error { return c.Fill(d.boxes.at, 0xff, d.boxes.size, e.stream) },
 		func() error { return c.Fill(d.scores.at, 0xff, d.scores.size, e.stream) },
 		func() error { return c.Wait(e.stream) },
 		func() error { return c.CopyInNow(d.input.at+cuda.DevicePtr((n-1)*len(in)), in) },
-		func() error { return l.run(k) },
+		func() error { return a.b.run(a.replay) },
 		func() error { return c.Wait(e.stream) },
 	}
 	for _, step := range steps {
@@ -251,24 +247,33 @@ func (e *DeviceEngine) exercise(c *cuda.Context, l *lane, d *deviceIO, k int) (b
 			return nil, nil, err
 		}
 	}
-	boxes = make([]byte, len(e.want.boxes)*width(l.model.boxesType))
-	scores = make([]byte, len(e.want.scores)*width(l.model.scoresType))
+	boxes = make([]byte, len(e.want.boxes)*width(m.boxesType))
+	scores = make([]byte, len(e.want.scores)*width(m.scoresType))
 	if err := c.CopyOutNow(boxes, d.boxes.at+cuda.DevicePtr((n-1)*len(boxes))); err != nil {
 		return nil, nil, err
 	}
 	return boxes, scores, c.CopyOutNow(scores, d.scores.at+cuda.DevicePtr((n-1)*len(scores)))
 }
 
-// time measures bucket k, after a run that warms up.
-func (e *DeviceEngine) time(ctx context.Context, l *lane, d *deviceIO, k int, limit time.Duration) error {
-	if err := e.verify(ctx, l, d, k, limit); err != nil {
+// time verifies an attempt, which warms it up, and measures it.
+func (e *DeviceEngine) time(ctx context.Context, a attempt, limit time.Duration) error {
+	if err := e.verify(ctx, a, limit); err != nil {
 		return err
 	}
-	var times []time.Duration
+	took, err := e.clock(ctx, a, limit)
+	if err == nil {
+		a.l.times[a.k] = took
+	}
+	return err
+}
+
+// clock gives the median time of a run, waited for.
+func (e *DeviceEngine) clock(ctx context.Context, a attempt, limit time.Duration) (time.Duration, error) {
+	times := make([]time.Duration, 0, probeRuns)
 	err := e.dev.DoWithin(ctx, "time the engine", limit, func(c *cuda.Context) error {
 		for range probeRuns {
 			start := time.Now()
-			if err := l.run(k); err != nil {
+			if err := a.b.run(a.replay); err != nil {
 				return err
 			}
 			if err := c.Wait(e.stream); err != nil {
@@ -278,10 +283,10 @@ func (e *DeviceEngine) time(ctx context.Context, l *lane, d *deviceIO, k int, li
 		}
 		return nil
 	})
-	if err == nil {
-		l.times[k] = middle(times)
+	if err != nil {
+		return 0, err
 	}
-	return err
+	return middle(times), nil
 }
 
 // loadModelAny loads a model for the CPU whose ports may be float16.
@@ -331,6 +336,10 @@ func runOnCPU(library *onnxruntime.Library, m *model, input []byte) (outputs, er
 func (e *DeviceEngine) refusal(err error) error {
 	var lost *cuda.LostError
 	if errors.As(err, &lost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cuda.ErrDeviceClosed) {
+		return err
+	}
+	var refused *ProviderError
+	if errors.As(err, &refused) {
 		return err
 	}
 	var m *infer.ModelError

@@ -11,59 +11,68 @@ import (
 	"edgecam/platform/onnxruntime"
 )
 
-// lane is one provider's sessions with a binding for every bucket.
+// lane is one provider's sessions. Of a bucket it can run once open has bound it
+// to the engine's tensors.
 type lane struct {
 	provider string
 	model    *model // its ports; for TensorRT those of the model it was built from
 	session  *onnxruntime.Session
-	// own are sessions for the buckets from the second on, where the provider
-	// needs one for each; empty: session serves all.
+	// own are the sessions of buckets that need one for themselves; nil: session
+	// serves the bucket, or nothing yet.
 	own []*onnxruntime.Session
 	// more loads another session of the same; nil: one session serves all buckets.
-	more  func() (*onnxruntime.Session, error)
-	graph bool
+	more func() (*onnxruntime.Session, error)
+	// graphs says that the sessions were made to capture CUDA graphs.
+	graphs bool
 
-	bound []*deviceBound  // by bucket
-	times []time.Duration // of one run, by bucket; 0 = not measured
+	bound  [][Sides]*deviceBound // by bucket; nil = it cannot be run
+	replay []bool                // by bucket: runs replay a graph
+	times  []time.Duration       // of one run, by bucket; 0 = not measured
+}
+
+func newLane(provider string, buckets int) *lane {
+	return &lane{
+		provider: provider, own: make([]*onnxruntime.Session, buckets), bound: make([][Sides]*deviceBound, buckets),
+		replay: make([]bool, buckets), times: make([]time.Duration, buckets),
+	}
 }
 
 // deviceBound binds one bucket to device memory.
 type deviceBound struct {
 	binding *onnxruntime.Binding
 	tensors []*onnxruntime.Tensor
-	options *onnxruntime.RunOptions
+	plain   *onnxruntime.RunOptions
+	graph   *onnxruntime.RunOptions // nil where the session has none
 }
 
-// bind connects every bucket with d, in place of what was bound before.
-func (l *lane) bind(library *onnxruntime.Library, device int, d *deviceIO, buckets []int) error {
-	l.unbind()
-	for k, n := range buckets {
-		b, err := l.bindBucket(library, device, d, n, k)
-		if err != nil {
-			return fmt.Errorf("bind a batch of %d: %w", n, err)
-		}
-		l.bound = append(l.bound, b)
-	}
-	if l.times == nil {
-		l.times = make([]time.Duration, len(buckets))
-	}
-	return nil
-}
+// noGraph is the number of a run that neither captures nor replays.
+const noGraph = -1
 
-func (l *lane) bindBucket(library *onnxruntime.Library, device int, d *deviceIO, n, k int) (b *deviceBound, err error) {
+// graphOf numbers the graph of a bucket and side within the bucket's session.
+func graphOf(k, side int) int { return k*Sides + side + 1 }
+
+// bind connects bucket k, n images, with d. graph is graphOf or noGraph.
+func (l *lane) bind(library *onnxruntime.Library, device int, d *deviceIO, n, k, graph int) (b *deviceBound, err error) {
 	b = &deviceBound{}
 	defer func() {
 		if err != nil {
 			b.close()
+			err = fmt.Errorf("bind a batch of %d: %w", n, err)
 		}
 	}()
 	// The stream orders what follows; waiting is for the event behind it.
 	entries := map[string]string{onnxruntime.RunWithoutWaiting: "1"}
-	if l.graph {
-		entries[onnxruntime.RunGraph] = strconv.Itoa(k + 1)
+	if l.graphs {
+		entries[onnxruntime.RunGraph] = strconv.Itoa(noGraph)
 	}
-	if b.options, err = library.NewRunOptions(entries); err != nil {
+	if b.plain, err = library.NewRunOptions(entries); err != nil {
 		return b, err
+	}
+	if l.graphs && graph != noGraph {
+		entries[onnxruntime.RunGraph] = strconv.Itoa(graph)
+		if b.graph, err = library.NewRunOptions(entries); err != nil {
+			return b, err
+		}
 	}
 	if b.binding, err = l.of(k).NewBinding(); err != nil {
 		return b, err
@@ -95,30 +104,67 @@ func (l *lane) bindBucket(library *onnxruntime.Library, device int, d *deviceIO,
 
 // of is the session that serves bucket k.
 func (l *lane) of(k int) *onnxruntime.Session {
-	if k == 0 || len(l.own) == 0 {
+	if l.own[k] == nil {
 		return l.session
 	}
-	return l.own[k-1]
+	return l.own[k]
 }
 
-// run queues bucket k.
-func (l *lane) run(k int) error { return l.bound[k].binding.RunWith(l.bound[k].options) }
-
-func (l *lane) unbind() {
-	for _, b := range l.bound {
-		b.close()
+// open binds bucket k to the engine's tensors, from when on it can be run.
+func (l *lane) open(library *onnxruntime.Library, device int, io *[Sides]deviceIO, n, k int) error {
+	var bound [Sides]*deviceBound
+	for side := range io {
+		b, err := l.bind(library, device, &io[side], n, k, graphOf(k, side))
+		if err != nil {
+			for _, done := range bound[:side] {
+				done.close()
+			}
+			return err
+		}
+		bound[side] = b
 	}
-	l.bound = nil
+	l.bound[k] = bound
+	return nil
 }
 
-// free unloads the session. The stream must have passed its last run.
+// bucketFor is the place of the smallest bucket that holds n images and can be
+// run, -1 = none.
+func (l *lane) bucketFor(buckets []int, n int) int {
+	for k := max(0, bucketFor(buckets, n)); k < len(buckets); k++ {
+		if buckets[k] >= n && l.bound[k][0] != nil {
+			return k
+		}
+	}
+	return -1
+}
+
+// run queues bucket k, over the tensors of a side.
+func (l *lane) run(k, side int) error { return l.bound[k][side].run(l.replay[k]) }
+
+func (b *deviceBound) run(replay bool) error {
+	if replay {
+		return b.binding.RunWith(b.graph)
+	}
+	return b.binding.RunWith(b.plain)
+}
+
+// free unloads the sessions. The stream must have passed their last run.
 func (l *lane) free() {
-	l.unbind()
-	for _, s := range l.own {
-		s.Close()
+	for k := range l.bound {
+		for _, b := range l.bound[k] {
+			if b != nil {
+				b.close()
+			}
+		}
+		l.bound[k] = [Sides]*deviceBound{}
+		if l.own[k] != nil {
+			l.own[k].Close()
+			l.own[k] = nil
+		}
 	}
-	l.own = nil
-	l.session.Close()
+	if l.session != nil {
+		l.session.Close()
+	}
 }
 
 // leave is free on the device's goroutine, for a lane that was given up.
@@ -138,8 +184,10 @@ func (b *deviceBound) close() {
 	for _, t := range b.tensors {
 		t.Close()
 	}
-	if b.options != nil {
-		b.options.Close()
+	for _, o := range []*onnxruntime.RunOptions{b.plain, b.graph} {
+		if o != nil {
+			o.Close()
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ type rig struct {
 	dev   *cuda.Device
 	opts  DeviceOptions
 	infos chan infer.Info
+	side  int // of the next run
 
 	notes      func() string
 	clear      func()
@@ -70,6 +71,9 @@ type rig struct {
 	corrupt    func(cuda, trt int32)
 	onCPU      func(int32)
 	noContext  func(int32)
+
+	blockSession func(nth int32) // the nth session of CUDA from the start waits; 0 = none does
+	graphAnswer  func(int32)     // what replays of CUDA graphs do to the scores
 
 	failCUDA func(call string, code, after int32)
 	block    func(call string)
@@ -88,6 +92,7 @@ func newRig(t *testing.T) *rig {
 		core: {
 			"fake_notes": &r.notes, "fake_clear": &r.clear, "fake_fail": &r.failORT, "fake_block_build": &r.blockBuild,
 			"fake_await_build": &r.awaitBuild, "fake_corrupt": &r.corrupt, "fake_on_cpu": &r.onCPU, "fake_no_context": &r.noContext,
+			"fake_block_session": &r.blockSession, "fake_graph_answer": &r.graphAnswer,
 		},
 		driver: {"fake_fail": &r.failCUDA, "fake_block": &r.block, "fake_release": &r.release, "fake_live": &r.live},
 	} {
@@ -106,7 +111,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(func() { _ = dev.Close() })
 	r.dev = dev
 	r.opts = DeviceOptions{
-		Library: core, MaxBatch: 4, Driver: "550.54.14",
+		Library: core, MaxBatch: 4, Driver: "550.54.14", NoGraphs: true,
 		Changed: func(i infer.Info) { r.infos <- i },
 	}
 	return r
@@ -166,13 +171,16 @@ func (r *rig) settle(e *DeviceEngine) infer.Info {
 	return e.Info()
 }
 
-// run puts a value into each of n images and gives the first score of each.
+// run puts a value into each of n images of a side and gives the first score of
+// each; the sides take turns.
 func (r *rig) run(e *DeviceEngine, values ...float32) (first []float32, err error) {
+	side := r.side
+	r.side = (side + 1) % Sides
 	info := e.Info()
 	image, classes := 3*info.Input.Width*info.Input.Height, len(info.Labels)
 	err = r.dev.Do(context.Background(), "run", func(c *cuda.Context) error {
-		at, half := e.Input()
-		_, scores, _, _ := e.Outputs()
+		at, half := e.Input(side)
+		_, scores, _, _ := e.Outputs(side)
 		if half {
 			return fmt.Errorf("float16 input")
 		}
@@ -181,7 +189,7 @@ func (r *rig) run(e *DeviceEngine, values ...float32) (first []float32, err erro
 				return err
 			}
 		}
-		if err := e.Run(c, len(values)); err != nil {
+		if err := e.Run(c, side, len(values)); err != nil {
 			return err
 		}
 		if err := c.Wait(e.Stream()); err != nil {

@@ -77,7 +77,7 @@ func (e *DeviceEngine) upgrade(version, precision string) error {
 		Format: cacheFormat, Model: hex.EncodeToString(sum[:]),
 		GPU: gpu.UUID, Name: gpu.Name, ComputeCapability: gpu.ComputeCapability, Driver: e.opts.Driver,
 		TensorRT: version, ONNXRuntime: e.library.Version(),
-		Shapes: e.profile(1) + " " + e.profile(e.io.batch), Precision: precision, Level: builderLevel,
+		Shapes: e.profile(1) + " " + e.profile(e.largest()), Precision: precision, Level: builderLevel,
 	}
 	var cache engineCache
 	if e.opts.StateDir != "" {
@@ -98,6 +98,7 @@ func (e *DeviceEngine) upgrade(version, precision string) error {
 	} else if !errors.Is(err, errNoEngine) {
 		e.opts.Logger.Warn("stored tensorrt engine is not trusted, building anew", "reason", err)
 	}
+	e.grow() // a build takes a minute, in which CUDA serves
 	start := time.Now()
 	var content []byte
 	err = e.await(e.ctx, func() (err error) {
@@ -152,8 +153,8 @@ func (e *DeviceEngine) tensorRTOptions(precision string) map[string]string {
 	}
 	if e.model.anyBatch {
 		options["trt_profile_min_shapes"] = e.profile(1)
-		options["trt_profile_opt_shapes"] = e.profile(e.io.batch)
-		options["trt_profile_max_shapes"] = e.profile(e.io.batch)
+		options["trt_profile_opt_shapes"] = e.profile(e.largest())
+		options["trt_profile_max_shapes"] = e.profile(e.largest())
 	}
 	return options
 }
@@ -221,7 +222,7 @@ func (e *DeviceEngine) adopt(content []byte, precision string) error {
 		return err
 	}
 	err := e.dev.DoWithin(e.ctx, "allocate tensors", servingLimit, func(c *cuda.Context) error {
-		return scratch.alloc(c, e.model, e.io.batch)
+		return scratch.alloc(c, e.model, e.largest())
 	})
 	if err != nil {
 		return err
@@ -229,7 +230,8 @@ func (e *DeviceEngine) adopt(content []byte, precision string) error {
 	defer func() {
 		_ = e.dev.DoWithin(context.Background(), "free tensors", servingLimit, func(c *cuda.Context) error { return scratch.free(c) })
 	}()
-	l := &lane{provider: providerTensorRT, model: e.model}
+	l := newLane(providerTensorRT, len(e.buckets))
+	l.model = e.model
 	err = e.profiled(e.ctx, l, func(opts onnxruntime.SessionOptions) (err error) {
 		opts.Providers = e.tensorRTProviders(nil, e.stream) // the engine holds what was built
 		l.session, err = e.library.NewSession(content, opts)
@@ -245,14 +247,18 @@ func (e *DeviceEngine) adopt(content []byte, precision string) error {
 	return e.swap(l, precision)
 }
 
-// compare verifies every bucket of l and times the largest.
+// compare verifies every bucket of l and times the smallest and the largest.
 func (e *DeviceEngine) compare(l *lane, scratch *deviceIO) error {
-	if err := e.warm(e.ctx, l, scratch, servingLimit); err != nil {
-		return err
-	}
 	last := len(e.buckets) - 1
-	for _, k := range []int{0, last} {
-		if err := e.time(e.ctx, l, scratch, k, servingLimit); err != nil {
+	// The largest first: the memory that it takes serves the smaller ones.
+	for k := last; k >= 0; k-- {
+		err := e.try(e.ctx, l, scratch, k, servingLimit, func(a attempt) error {
+			if k == 0 || k == last {
+				return e.time(e.ctx, a, servingLimit)
+			}
+			return e.verify(e.ctx, a, servingLimit)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -272,8 +278,10 @@ func (e *DeviceEngine) swap(l *lane, precision string) error {
 		if err := c.Wait(e.stream); err != nil {
 			return err
 		}
-		if err := l.bind(e.library, e.dev.GPU().Index, &e.io, e.buckets); err != nil {
-			return err
+		for k, n := range e.buckets {
+			if err := l.open(e.library, e.dev.GPU().Index, &e.io, n, k); err != nil {
+				return err
+			}
 		}
 		old, e.active = e.active, l
 		return nil
@@ -287,7 +295,8 @@ func (e *DeviceEngine) swap(l *lane, precision string) error {
 	old.free() // not on the device's goroutine: serving goes on meanwhile
 	e.note(func(i *infer.Info) {
 		i.Provider, i.Precision, i.ProbeMS = providerTensorRT, precision, ms(l.times[0])
+		clearGraphs(i)
 	}, "TensorRT %s serves", precision)
-	e.opts.Logger.Info("tensorrt serves", "precision", precision, "images", e.io.batch, "ms", ms(l.times[len(l.times)-1]))
+	e.opts.Logger.Info("tensorrt serves", "precision", precision, "images", e.largest(), "ms", ms(l.times[len(l.times)-1]))
 	return nil
 }

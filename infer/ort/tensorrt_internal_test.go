@@ -33,7 +33,7 @@ func TestTensorRTTakesOver(t *testing.T) {
 	if i := e.Info(); i.Provider != "cuda" {
 		t.Errorf("provider %s during the build", i.Provider)
 	}
-	at, _ := e.Input()
+	at, _ := e.Input(0)
 	if got, err := r.run(e, 0.05); err != nil || math.Abs(float64(got[0]-0.85)) > 1e-5 {
 		t.Errorf("during the build: %v, %v", got, err)
 	}
@@ -54,7 +54,7 @@ func TestTensorRTTakesOver(t *testing.T) {
 	if err != nil || math.Abs(float64(got[2]-0.9)) > 1e-5 || r.notes() != "run tensorrt\n" {
 		t.Errorf("scores %v, %v, calls %q", got, err, r.notes())
 	}
-	if now, _ := e.Input(); now != at {
+	if now, _ := e.Input(0); now != at {
 		t.Error("the input moved")
 	}
 	if err := e.Close(); err != nil {

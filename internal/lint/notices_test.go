@@ -30,7 +30,7 @@ func TestNoticesAreComplete(t *testing.T) {
 	if n < 10 {
 		t.Errorf("only %d modules found", n)
 	}
-	for _, data := range []string{"nanodet-g-416.onnx", "nanodet-g-416-int8.onnx", "pets-s2l1-20s.mp4", "preact"} {
+	for _, data := range []string{"nanodet-g-416.onnx", "nanodet-g-416-int8.onnx", "pets-s2l1-20s.mp4", "pets-h265-4s.mp4", "pets-mjpeg-2s.mp4", "pets-small-4s.mp4", "preact"} {
 		if !strings.Contains(notices, data) {
 			t.Errorf("THIRD_PARTY_NOTICES.md lacks %s", data)
 		}

@@ -84,7 +84,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		}
 		c.thresholds = t
 		c.tracker = track.New(track.Options{})
-		c.pace = schedule.NewPace(cfg.Detect.FPS)
+		c.pace = schedule.NewPace(cfg.Detect.FPS, schedule.Phase(int(p.phases.Add(1))))
 	}
 	if !cfg.Enabled {
 		c.disabled = "disabled in the configuration"
@@ -196,7 +196,7 @@ func (c *camera) emit(f *framepool.Frame) {
 // due says whether the picture is analysed, at the rate that the camera is set to
 // or the lower one that the governor leaves it.
 func (c *camera) due(received time.Time) bool {
-	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS))
+	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS), received)
 	return c.pace.Due(received)
 }
 
@@ -237,7 +237,7 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		return
 	}
 	m := f.Meta()
-	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > maxFrameAge/4 {
+	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > waitedLong {
 		// Too old for having waited. An engine that takes as long by itself is all
 		// that there is: what it was given fresh is shown, with its age.
 		c.drops.add(dropTooOld)

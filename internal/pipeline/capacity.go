@@ -97,7 +97,7 @@ func (p *Pipeline) meter(ctx context.Context) {
 // look takes in the time since the look before.
 func (p *Pipeline) look(now time.Time) {
 	uses := p.uses(now)
-	m := &p.meters
+	m := p.meters
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uses = uses
@@ -112,7 +112,7 @@ func (p *Pipeline) look(now time.Time) {
 }
 
 func (p *Pipeline) uses(now time.Time) map[capacity.Resource]capacity.Use {
-	m := &p.meters
+	m := p.meters
 	next := read(now)
 	uses := map[capacity.Resource]capacity.Use{}
 	engine, gpu, cards := p.engineUse(now)
@@ -161,8 +161,8 @@ func cpuUse(from, to readings, engineCores float64) capacity.Use {
 	return u
 }
 
-func newMeters(cards []CardMeter) meters {
-	var m meters
+func newMeters(cards []CardMeter) *meters {
+	m := &meters{}
 	for _, c := range cards {
 		m.cards = append(m.cards, &cardMeter{CardMeter: c, answer: make(chan nvml.Sample, 1)})
 	}
@@ -254,7 +254,7 @@ func (p *Pipeline) kinds(now time.Time) (out []capacity.Kind) {
 // Capacity says how many more cameras of a kind fit; nil means the mean of those
 // that are live. What a kind leaves at 0 is the mean's.
 func (p *Pipeline) Capacity(kind *capacity.Kind) web.Capacity {
-	m := &p.meters
+	m := p.meters
 	m.mu.Lock()
 	uses, short := m.uses, m.watch.Short()
 	m.mu.Unlock()

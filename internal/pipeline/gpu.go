@@ -59,12 +59,13 @@ type GPU struct {
 	opened  bool // all stages are; set before OpenGPU returns
 
 	// of the device's goroutine
-	prep     *preprocess.GPU
-	filter   *candidates.Filter
-	feed     *preprocess.Feed
-	finished cuda.Event // of the batch in hand
-	viewers  gpuViewers
-	decoded  decodedMark
+	prep       *preprocess.GPU
+	feed       *preprocess.Feed
+	preparing  cuda.Stream // pictures are prepared on it
+	collecting cuda.Stream // candidates are found on it
+	sides      gpuSides
+	viewers    gpuViewers
+	decoded    decodedMark
 
 	nms   *infer.Decoder // of the worker
 	zeros zeroStreak
@@ -107,7 +108,11 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 func (g *GPU) again(ctx context.Context) (*GPU, error) {
 	o := g.options
 	o.reset = true
-	return OpenGPU(ctx, o)
+	fresh, err := OpenGPU(ctx, o)
+	if err == nil && g.mapper != nil {
+		g.mapper.Forget()
+	}
+	return fresh, err
 }
 
 func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
@@ -164,7 +169,7 @@ func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
 		}
 		path = filepath.Join(o.Engine.StateDir, name)
 	}
-	_, half := g.engine.Input()
+	_, half := g.engine.Input(0)
 	ch, err := preprocess.NewChooser(g.dev, preprocess.ChooserOptions{
 		Rules: g.rules, Spec: info.Input, Half: half, Driver: o.Engine.Driver, Path: path, Logger: o.Logger,
 	})
@@ -173,24 +178,28 @@ func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
 }
 
 func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
-	_, half := g.engine.Input()
+	_, half := g.engine.Input(0)
 	if g.prep, err = preprocess.NewGPU(c, info.Input, preprocess.GPUOptions{Half: half, MaxBatch: info.MaxBatch}); err != nil {
 		return err
 	}
-	_, _, boxesHalf, scoresHalf := g.engine.Outputs()
+	for _, s := range []*cuda.Stream{&g.preparing, &g.collecting} {
+		if *s, err = c.NewStream(); err != nil {
+			return err
+		}
+	}
+	_, _, boxesHalf, scoresHalf := g.engine.Outputs(0)
 	if boxesHalf != scoresHalf {
 		return errors.New("filter candidates: one of boxes and scores is float16, the other float32: export the model with one type")
 	}
-	g.filter, err = candidates.New(c, candidates.Options{
-		MaxBatch: info.MaxBatch, Boxes: g.engine.Boxes(), Classes: len(info.Labels), Half: scoresHalf,
-	})
-	if err != nil {
-		return err
+	for side := range g.sides {
+		err = g.sides[side].open(c, candidates.Options{
+			MaxBatch: info.MaxBatch, Boxes: g.engine.Boxes(), Classes: len(info.Labels), Half: scoresHalf,
+		})
+		if err != nil {
+			return err
+		}
 	}
-	if g.feed, err = preprocess.NewFeed(c, g.engine.Stream()); err != nil {
-		return err
-	}
-	if g.finished, err = c.NewEvent(false); err != nil {
+	if g.feed, err = preprocess.NewFeed(c, g.preparing); err != nil {
 		return err
 	}
 	if g.decoder != nil {
@@ -256,23 +265,23 @@ func (g *GPU) report(what string, err error) {
 
 func (g *GPU) closeStages(c *cuda.Context) error {
 	var errs []error
+	for _, s := range []cuda.Stream{g.preparing, g.collecting} {
+		if s != 0 {
+			errs = append(errs, c.Wait(s))
+		}
+	}
 	if g.feed != nil {
 		errs = append(errs, g.feed.Close(c))
 	}
-	if g.filter != nil {
-		errs = append(errs, g.filter.Close(c))
-		g.filter = nil
+	for side := range g.sides {
+		errs = append(errs, g.sides[side].close(c))
 	}
 	if g.prep != nil {
 		errs = append(errs, g.prep.Close(c))
 		g.prep = nil
 	}
-	for _, e := range []*cuda.Event{&g.finished, &g.decoded.event} {
-		if *e != 0 {
-			errs = append(errs, c.FreeEvent(*e))
-			*e = 0
-		}
-	}
+	errs = append(errs, c.FreeEvent(g.decoded.event), c.FreeStream(g.preparing), c.FreeStream(g.collecting))
+	g.decoded.event, g.preparing, g.collecting = 0, 0, 0
 	return errors.Join(append(errs, g.viewers.close(c))...)
 }
 

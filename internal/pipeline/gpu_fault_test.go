@@ -18,7 +18,7 @@ import (
 // Scores that cannot be are an error that says so, for the whole batch, and the
 // path works again when they can.
 func TestGPUUnhealthyOutputs(t *testing.T) {
-	b := newBench(t, 2)
+	b := newStand(t, 2)
 	g := b.open(t)
 	start := framepool.Live()
 	frames := clip(t, g, 2, 1)
@@ -40,7 +40,7 @@ func TestGPUUnhealthyOutputs(t *testing.T) {
 // A step that fails without harm to the card ends its batch, and the next one
 // runs, whichever step it is.
 func TestGPUStepFails(t *testing.T) {
-	b := newBench(t, 2)
+	b := newStand(t, 2)
 	b.options.Memory = "staged"
 	g := b.open(t)
 	start := framepool.Live()
@@ -94,7 +94,7 @@ func TestGPUStepFails(t *testing.T) {
 func TestGPULostByAnError(t *testing.T) {
 	for _, call := range []string{"cuLaunchKernel", "cuEventRecord", "cuEventSynchronize", "cuEventQuery"} {
 		t.Run(call, func(t *testing.T) {
-			b := newBench(t, 2)
+			b := newStand(t, 2)
 			g := b.open(t)
 			start := framepool.Live()
 			frames := clip(t, g, 2, 1)
@@ -128,7 +128,7 @@ func TestGPULostByAnError(t *testing.T) {
 func TestGPUHangs(t *testing.T) {
 	for _, call := range []string{"cuEventQuery", "cuMemAlloc_v2", "cuMemcpyHtoDAsync_v2", "cuLaunchKernel", "cuEventRecord", "cuEventSynchronize"} {
 		t.Run(call, func(t *testing.T) {
-			b := newBench(t, 2)
+			b := newStand(t, 2)
 			b.options.Memory, b.options.CallTimeout = "staged", hurried
 			g := b.open(t)
 			start, threads := framepool.Live(), runtime.NumGoroutine()
@@ -184,7 +184,7 @@ func soon(t *testing.T, what string, ok func() bool) {
 // A batch is finished although whoever wanted it is gone, since its frames are
 // with the card.
 func TestGPUBatchOutlivesItsContext(t *testing.T) {
-	b := newBench(t, 1)
+	b := newStand(t, 1)
 	g := b.open(t)
 	start := framepool.Live()
 	frames := clip(t, g, 1, 1)
@@ -212,7 +212,7 @@ func TestGPUBatchOutlivesItsContext(t *testing.T) {
 
 // What cannot be opened holds nothing.
 func TestGPUOpenFails(t *testing.T) {
-	count := func(b *bench, call string) int32 {
+	count := func(b *stand, call string) int32 {
 		before := b.Calls(call)
 		g := b.open(t)
 		g.Close()
@@ -220,7 +220,7 @@ func TestGPUOpenFails(t *testing.T) {
 	}
 	for _, call := range []string{"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadDataEx", "cuStreamCreate", "cuEventCreate", "cuModuleGetFunction"} {
 		t.Run(call, func(t *testing.T) {
-			b := newBench(t, 1)
+			b := newStand(t, 1)
 			n := count(b, call)
 			if n == 0 {
 				t.Fatal("it is not called")
@@ -244,7 +244,7 @@ func TestGPUOpenFails(t *testing.T) {
 		})
 	}
 	t.Run("a call that hangs", func(t *testing.T) {
-		b := newBench(t, 1)
+		b := newStand(t, 1)
 		b.options.CallTimeout = hurried
 		threads := runtime.NumGoroutine()
 		b.Block("cuDevicePrimaryCtxRetain")
@@ -256,7 +256,7 @@ func TestGPUOpenFails(t *testing.T) {
 		soon(t, "the thread to end", func() bool { return runtime.NumGoroutine() <= threads })
 	})
 	t.Run("told to stop", func(t *testing.T) {
-		b := newBench(t, 1)
+		b := newStand(t, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := OpenGPU(ctx, b.options); !errors.Is(err, context.Canceled) {

@@ -47,7 +47,7 @@ func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
 	gpu, err := pipeline.OpenGPU(t.Context(), pipeline.GPUOptions{
 		Driver: cuda.New(cuda.Options{Library: card.Driver}),
 		Card:   platform.GPU{Name: "stand-in", CanMapHost: true, HostRegisterSupported: true, NUMANode: -1},
-		Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: 2},
+		Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: 2, NoGraphs: true},
 		Memory: "mapped", CallTimeout: callTimeout, Logger: logger,
 	})
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 	hurried   = 1500 * time.Millisecond
 )
 
-// bench is a GPU of stand-ins: everything but the card is real.
-type bench struct {
+// stand is a GPU of stand-ins: everything but the card is real.
+type stand struct {
 	*testkit.Card
 
 	options  GPUOptions
@@ -54,13 +54,13 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-func newBench(t *testing.T, batch int) *bench {
+func newStand(t *testing.T, batch int) *stand {
 	t.Helper()
-	b := &bench{Card: testkit.NewCard(t), warnings: &journal{}}
+	b := &stand{Card: testkit.NewCard(t), warnings: &journal{}}
 	b.options = GPUOptions{
 		Driver: cuda.New(cuda.Options{Library: b.Driver}),
 		Card:   platform.GPU{Name: "stand-in", CanMapHost: true, HostRegisterSupported: true, NUMANode: -1},
-		Engine: ort.DeviceOptions{Library: b.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: batch, Driver: "550"},
+		Engine: ort.DeviceOptions{Library: b.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: batch, Driver: "550", NoGraphs: true},
 		Memory: "mapped", CallTimeout: unhurried,
 		Logger: slog.New(slog.NewTextHandler(b.warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -68,7 +68,7 @@ func newBench(t *testing.T, batch int) *bench {
 }
 
 // open takes the card into use; it is closed when the test ends.
-func (b *bench) open(t *testing.T) *GPU {
+func (b *stand) open(t *testing.T) *GPU {
 	t.Helper()
 	g, err := OpenGPU(t.Context(), b.options)
 	if err != nil {
@@ -217,7 +217,7 @@ func allBack(t *testing.T, before int64, when string) {
 func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 	for _, memory := range []string{"mapped", "staged", "heap", "auto"} {
 		t.Run(memory, func(t *testing.T) {
-			b := newBench(t, 3)
+			b := newStand(t, 3)
 			b.options.Memory = memory
 			g := b.open(t)
 			start := framepool.Live()
@@ -267,7 +267,7 @@ func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 // A threshold that lets more through than the filter holds gives what the
 // processor gives, and no error.
 func TestGPUTakesMoreCandidatesThanTheFilterHolds(t *testing.T) {
-	b := newBench(t, 2)
+	b := newStand(t, 2)
 	g := b.open(t)
 	frames := clip(t, g, 2, 30)
 	defer release(frames)
@@ -279,7 +279,7 @@ func TestGPUTakesMoreCandidatesThanTheFilterHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range frames {
-		if r.whole[i].scores == nil {
+		if r.flights[0].whole[i].scores == nil {
 			t.Errorf("picture %d: the filter held all: nothing is tested", i)
 		}
 		if match(t, "found by the processor", want.found[i], got.found[i]) == 0 || len(got.found[i]) != len(want.found[i]) {
@@ -290,7 +290,7 @@ func TestGPUTakesMoreCandidatesThanTheFilterHolds(t *testing.T) {
 
 // Scores that are all 0 are counted, for a network at work gives none.
 func TestGPUCountsZeros(t *testing.T) {
-	b := newBench(t, 2)
+	b := newStand(t, 2)
 	g := b.open(t)
 	frames := clip(t, g, 2, 1)
 	defer release(frames)

@@ -7,11 +7,11 @@ import (
 	"edgecam/preprocess"
 )
 
-// gpuBatch is what a visit to the device works on. All of it is the batch's own,
+// gpuBatch is what the visits to the device work on. All of it is the batch's own,
 // with handles of the frames and a copy of the thresholds: a visit that hangs in
 // the driver is given up while it runs, and one that comes back later goes on
-// with what it was given. The worker fills and leaves it, the visit begins and
-// ends in between.
+// with what it was given. The worker fills and leaves it, visits begin and end in
+// between.
 type gpuBatch struct {
 	frames     []*framepool.Frame
 	transforms []preprocess.Transform

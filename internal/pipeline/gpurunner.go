@@ -6,27 +6,38 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/candidates"
+	"edgecam/infer/ort"
 	"edgecam/platform/cuda"
 	"edgecam/preprocess"
 )
 
 // gpuRunner is the path with a GPU as the reader of the frames: one launch reads
 // them where they lie and writes the engine's input, the model runs, a filter
-// leaves the candidates, and only those cross the bus. The batch is one visit to
-// the device's goroutine.
+// leaves the candidates, and only those cross the bus. A batch is two visits to
+// the device's goroutine: begin queues all of it, finish waits for its end.
 type gpuRunner struct {
-	g     *GPU
-	ctx   context.Context //nolint:containedctx // of the worker, whose life the runner shares
-	batch *gpuBatch
-	visit func(*cuda.Context) error // r.visitDevice, bound once
+	g       *GPU
+	ctx     context.Context //nolint:containedctx // of the worker, whose life the runner shares
+	flights [ort.Sides]*gpuFlight
+	oldest  int // of the flights under way
+	flying  int // how many are under way
+}
 
-	current *batch                  // nil = none is begun
-	counts  func(class int) float32 // score that counts in it, bound once
+// gpuFlight is a batch under way on a side of the card.
+type gpuFlight struct {
+	g    *GPU
+	side int
+	of   *batch // nil = none
+	own  *gpuBatch
 
-	// of the visit, and of run once that has succeeded
+	queue, collect func(*cuda.Context) error // f.queueAll and f.collectAll, bound once
+	counts         func(class int) float32   // score that counts, bound once
+
+	// of the visits, and of finish once they have succeeded
 	sources []preprocess.Source
 	found   []infer.Candidates
 	whole   []wholeOutputs // of images with more candidates than the filter holds
+	waiting bool           // the engine's run is left to finish
 }
 
 // wholeOutputs are the model's outputs for one image. They take a megabyte across
@@ -34,56 +45,175 @@ type gpuRunner struct {
 type wholeOutputs struct{ boxes, scores []float32 }
 
 func newGPURunner(ctx context.Context, g *GPU) runner {
-	info := g.Info()
-	n := info.MaxBatch
-	r := &gpuRunner{
-		g: g, ctx: ctx, batch: newGPUBatch(n, len(info.Labels)),
-		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n),
-		whole: make([]wholeOutputs, n),
+	r := &gpuRunner{g: g, ctx: ctx}
+	for side := range r.flights {
+		r.flights[side] = newGPUFlight(g, side)
 	}
-	r.visit, r.counts = r.visitDevice, func(class int) float32 { return r.batch.threshold(0, class) }
 	return r
 }
 
-func (r *gpuRunner) depth() int { return 1 }
+func newGPUFlight(g *GPU, side int) *gpuFlight {
+	info := g.Info()
+	n := info.MaxBatch
+	f := &gpuFlight{
+		g: g, side: side, own: newGPUBatch(n, len(info.Labels)),
+		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n), whole: make([]wholeOutputs, n),
+	}
+	f.queue, f.collect = f.queueAll, f.collectAll
+	f.counts = func(class int) float32 { return f.own.threshold(0, class) }
+	return f
+}
+
+func (r *gpuRunner) depth() int { return ort.Sides }
 
 func (r *gpuRunner) begin(b *batch, threshold func(class int) float32) error {
-	if r.current != nil {
-		return errors.New("begin batch: the one before is not finished")
+	if r.flying == ort.Sides {
+		return errors.New("begin batch: as many as can be are under way")
 	}
 	if err := r.g.dev.Err(); err != nil {
-		return err // and the batch that was lost with it stays as it is
+		return err // and the batches that were lost with it stay as they are
 	}
 	r.g.how.learn(r.ctx, b.frames)
-	r.batch.fill(b.frames, threshold)
-	r.current = b
+	f := r.flights[(r.oldest+r.flying)%ort.Sides]
+	f.own.fill(b.frames, threshold)
+	if err := r.visit(r.ctx, "infer batch", f.queue); err != nil {
+		f.own.leave()
+		return err
+	}
+	f.of = b
+	r.flying++
 	return nil
 }
 
 func (r *gpuRunner) finish(b *batch) error {
-	if r.current != b {
+	f := r.flights[r.oldest]
+	if r.flying == 0 || f.of != b {
 		return errNotBegun
 	}
-	r.current = nil
-	err := r.g.dev.Do(r.ctx, "infer batch", r.visit)
+	r.oldest, r.flying, f.of = (r.oldest+1)%ort.Sides, r.flying-1, nil
+	// Its frames are with the card, whoever wants it still.
+	err := r.visit(context.WithoutCancel(r.ctx), "infer batch", f.collect)
+	f.own.leave()
+	if err != nil {
+		return err
+	}
+	copy(b.transforms, f.own.transforms)
+	r.g.nms.SetThresholds(f.counts)
+	return f.decode(b.detections)
+}
+
+// visit goes to the device's goroutine, and gives back the pictures that the card
+// has finished with, or all of them when it is lost.
+func (r *gpuRunner) visit(ctx context.Context, name string, f func(*cuda.Context) error) error {
+	err := r.g.dev.Do(ctx, name, f)
 	r.g.feed.Release()
 	var lost *cuda.LostError
 	if errors.As(err, &lost) {
 		r.g.feed.Abandon()
 	}
-	r.batch.leave()
-	if err != nil {
-		return err
-	}
-	copy(b.transforms, r.batch.transforms)
-	r.g.nms.SetThresholds(r.counts)
-	return r.decode(b.detections)
+	return err
 }
 
-// decode makes detections of what the visit found.
-func (r *gpuRunner) decode(out [][]infer.Detection) error {
+func (r *gpuRunner) close() {}
+
+// queueAll is the first visit: everything is queued and nothing waited for. An
+// engine whose run waits is left to the second one, as a batch before this may
+// be at its end.
+func (f *gpuFlight) queueAll(c *cuda.Context) error {
+	if !f.own.begin() {
+		return errors.New("infer batch: it was given up before its turn")
+	}
+	defer f.own.end()
+	g, n := f.g, len(f.own.frames)
+	if err := g.clear(c, f.side); err != nil {
+		return err
+	}
+	err := f.prepare(c)
+	f.waiting = g.engine.Waits(n)
+	if err == nil && !f.waiting {
+		err = g.infer(c, f.side, n, f.own.threshold)
+	}
+	if err != nil && !cuda.Sticky(err) { // a lost card answers no more
+		err = errors.Join(err, f.cancel(c))
+	}
+	return err
+}
+
+// prepare queues what brings the pictures into the engine's input.
+func (f *gpuFlight) prepare(c *cuda.Context) error {
+	g, frames := f.g, f.own.frames
+	if err := g.decoded.after(c, g.preparing); err != nil {
+		return err
+	}
+	if err := g.feed.Place(c, frames, g.how.of, f.sources); err != nil {
+		return err
+	}
+	input, _ := g.engine.Input(f.side)
+	if err := g.prep.Launch(c, g.preparing, f.sources[:len(frames)], input, f.own.transforms); err != nil {
+		return err
+	}
+	if err := c.Record(g.sides[f.side].prepared, g.preparing); err != nil {
+		return err
+	}
+	return g.feed.Done(c)
+}
+
+// cancel ends what was queued of a batch that failed on the way.
+func (f *gpuFlight) cancel(c *cuda.Context) error {
+	f.g.sides[f.side].unclear = true
+	return errors.Join(f.g.feed.Cancel(c), f.g.clear(c, f.side))
+}
+
+// collectAll is the second visit: it waits for the batch and takes what the
+// filter left of it.
+func (f *gpuFlight) collectAll(c *cuda.Context) error {
+	if !f.own.begin() {
+		return errors.New("infer batch: it was given up before its turn")
+	}
+	defer f.own.end()
+	err := f.await(c)
+	if err == nil {
+		err = f.g.feed.Settle(c)
+	}
+	if err != nil {
+		if f.g.sides[f.side].unclear = true; !cuda.Sticky(err) {
+			err = errors.Join(err, f.g.clear(c, f.side))
+		}
+		return err
+	}
+	for i := range f.own.frames {
+		if err := f.read(c, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *gpuFlight) await(c *cuda.Context) error {
+	if f.waiting {
+		if err := f.g.infer(c, f.side, len(f.own.frames), f.own.threshold); err != nil {
+			return err
+		}
+	}
+	return c.WaitEvent(f.g.sides[f.side].finished)
+}
+
+// read takes what the filter left of an image, or its whole outputs where that
+// was too much.
+func (f *gpuFlight) read(c *cuda.Context, i int) error {
+	f.whole[i] = wholeOutputs{}
+	err := f.g.sides[f.side].filter.Read(i, &f.found[i])
+	var many *candidates.OverflowError
+	if errors.As(err, &many) {
+		f.whole[i].boxes, f.whole[i].scores, err = f.g.engine.Fetch(c, f.side, i)
+	}
+	return err
+}
+
+// decode makes detections of what the visits found.
+func (f *gpuFlight) decode(out [][]infer.Detection) error {
 	for i := range out {
-		dets, zero, err := r.decodeImage(i, out[i])
+		dets, zero, err := f.decodeImage(i, out[i])
 		if err != nil {
 			var sick *infer.UnhealthyError
 			if errors.As(err, &sick) {
@@ -91,80 +221,15 @@ func (r *gpuRunner) decode(out [][]infer.Detection) error {
 			}
 			return err
 		}
-		r.g.zeros.note(zero)
+		f.g.zeros.note(zero)
 		out[i] = dets
 	}
 	return nil
 }
 
-func (r *gpuRunner) decodeImage(i int, to []infer.Detection) (dets []infer.Detection, zero bool, err error) {
-	if w := &r.whole[i]; w.scores != nil {
-		return r.g.nms.Decode(w.boxes, w.scores, to)
+func (f *gpuFlight) decodeImage(i int, to []infer.Detection) (dets []infer.Detection, zero bool, err error) {
+	if w := &f.whole[i]; w.scores != nil {
+		return f.g.nms.Decode(w.boxes, w.scores, to)
 	}
-	return r.g.nms.DecodeCandidates(&r.found[i], to)
+	return f.g.nms.DecodeCandidates(&f.found[i], to)
 }
-
-func (r *gpuRunner) visitDevice(c *cuda.Context) error {
-	if !r.batch.begin() {
-		return errors.New("infer batch: it was given up before its turn")
-	}
-	defer r.batch.end()
-	g, frames := r.g, r.batch.frames
-	s := g.engine.Stream()
-	if err := g.decoded.after(c, s); err != nil {
-		return err
-	}
-	if err := g.feed.Place(c, frames, g.how.of, r.sources); err != nil {
-		return err
-	}
-	err := r.launch(c, s, len(frames))
-	if err == nil {
-		err = g.feed.Done(c)
-	}
-	if err != nil {
-		return errors.Join(err, g.feed.Cancel(c))
-	}
-	if err := c.Record(g.finished, s); err != nil {
-		return err
-	}
-	if err := c.WaitEvent(g.finished); err != nil {
-		return err
-	}
-	if err := g.feed.Settle(c); err != nil {
-		return err
-	}
-	for i := range frames {
-		if err := r.read(c, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read takes what the filter left of an image, or its whole outputs where that
-// was too much.
-func (r *gpuRunner) read(c *cuda.Context, i int) error {
-	r.whole[i] = wholeOutputs{}
-	err := r.g.filter.Read(i, &r.found[i])
-	var many *candidates.OverflowError
-	if errors.As(err, &many) {
-		r.whole[i].boxes, r.whole[i].scores, err = r.g.engine.Fetch(c, i)
-	}
-	return err
-}
-
-// launch queues the stages of the batch.
-func (r *gpuRunner) launch(c *cuda.Context, s cuda.Stream, n int) error {
-	g := r.g
-	input, _ := g.engine.Input()
-	if err := g.prep.Launch(c, s, r.sources[:n], input, r.batch.transforms); err != nil {
-		return err
-	}
-	if err := g.engine.Run(c, n); err != nil {
-		return err
-	}
-	boxes, scores, _, _ := g.engine.Outputs()
-	return g.filter.Launch(c, s, n, boxes, scores, r.batch.threshold)
-}
-
-func (r *gpuRunner) close() {}

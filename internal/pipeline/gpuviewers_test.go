@@ -46,7 +46,7 @@ func onCard(t *testing.T, g *GPU, f *framepool.Frame) *framepool.Frame {
 // Viewers see a picture in the card's memory as they see it in the processor's,
 // and the model finds the same in it.
 func TestGPUViewersSeeTheSamePicture(t *testing.T) {
-	b := newBench(t, 1)
+	b := newStand(t, 1)
 	g := b.open(t)
 	start := framepool.Live()
 	f := clip(t, g, 1, 1)[0]
@@ -102,7 +102,7 @@ func alike(t *testing.T, plane string, got, want []byte, gotStride, wantStride, 
 
 // A drawing that hangs loses the card in time and gives the picture back.
 func TestGPUViewersHang(t *testing.T) {
-	b := newBench(t, 1)
+	b := newStand(t, 1)
 	b.options.CallTimeout = hurried
 	g := b.open(t)
 	f := clip(t, g, 1, 1)[0]

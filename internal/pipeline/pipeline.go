@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -76,10 +77,11 @@ type Pipeline struct {
 	software *decode.Queue // in front of decoders in software
 	starts   *starts
 	observe  func(Result) // nil = nobody
-	meters   meters
+	meters   *meters
 
 	broker *event.Broker
-	bays   []*bay // one a device; none without inference
+	bays   []*bay       // one a device; none without inference
+	phases atomic.Int64 // cameras so far, for phases that spread them
 
 	running errgroup.Group // stations and those who watch them
 	started chan struct{}  // closed when Run has started the cameras
@@ -213,6 +215,11 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
 	p.bad = nil
 	p.forget(diff.Removed)
+	for id, cam := range fresh {
+		if cam.st == nil {
+			p.forget([]string{id}) // switched off
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, cam := range fresh {

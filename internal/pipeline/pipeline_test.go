@@ -39,15 +39,21 @@ type box struct {
 // start runs a pipeline on simulated cameras; edit may change the config first.
 func start(t *testing.T, cameras int, fault string, edit func(*config.Config)) *box {
 	t.Helper()
+	return startOn(t, sim.Options{Cameras: make([]sim.Camera, cameras), Fault: fault}, edit)
+}
+
+// startOn runs a pipeline on the cameras of a simulator.
+func startOn(t *testing.T, o sim.Options, edit func(*config.Config)) *box {
+	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	s, err := sim.New(sim.Options{Cameras: make([]sim.Camera, cameras), Fault: fault, Logger: logger})
+	s, err := sim.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
 	cfg.Memory.Lock = false
 	cfg.Cameras = map[string]config.Camera{}
-	for i := range cameras {
+	for i := range o.Cameras {
 		c := config.DefaultCamera()
 		c.URL = config.NewSecret(s.URL(i))
 		cfg.Cameras[fmt.Sprintf("cam%d", i+1)] = c

@@ -11,15 +11,9 @@ import (
 // lane is one camera's place in the scheduler: the newest frame that waits to
 // be inferred, and how many older ones are in an engine right now.
 type lane struct {
-	cam *camera
-	box *framepool.Mailbox
-
-	// guarded by scheduler.mu
-	turn    schedule.Turn[*lane] // queued while the lane waits and may be served
-	waiting bool                 // box holds a frame
-	due     time.Time            // deadline of the turn that is waited for; kept when a newer frame replaces the old
-	held    int                  // frames of this lane that workers hold
-	closed  bool
+	cam   *camera
+	box   *framepool.Mailbox
+	place schedule.Lane[*lane] // guarded by scheduler.mu
 }
 
 // job is a frame that a worker is answerable for.
@@ -38,14 +32,13 @@ type scheduler struct {
 	mu      sync.Mutex
 	idle    *sync.Cond // workers without a batch wait here for the first frame
 	collect *sync.Cond // those with one in flight, for more frames or the time to begin
-	queue   schedule.Queue[*lane]
-	perLane int // frames of one camera that may be held at once
-	most    int // frames that the batch that is collected has room for
+	board   schedule.Board[*lane]
+	room    int // frames that the batch that is collected holds
 	stopped bool
 }
 
 func newScheduler(now func() time.Time, budget time.Duration) *scheduler {
-	s := &scheduler{now: now, budget: budget, perLane: 1}
+	s := &scheduler{now: now, budget: budget}
 	s.idle, s.collect = sync.NewCond(&s.mu), sync.NewCond(&s.mu)
 	return s
 }
@@ -56,13 +49,13 @@ func newScheduler(now func() time.Time, budget time.Duration) *scheduler {
 func (s *scheduler) ordered(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.perLane = n
+	s.board.PerLane = n
 }
 
 // add makes a lane for a camera.
 func (s *scheduler) add(cam *camera) *lane {
 	l := &lane{cam: cam, box: framepool.NewMailbox()}
-	l.turn.Of = l
+	l.place.Of = l
 	return l
 }
 
@@ -70,8 +63,7 @@ func (s *scheduler) add(cam *camera) *lane {
 // worker holds is that worker's to finish.
 func (s *scheduler) remove(l *lane) {
 	s.mu.Lock()
-	l.closed, l.waiting = true, false
-	s.queue.Remove(&l.turn)
+	s.board.Remove(&l.place)
 	s.mu.Unlock()
 	l.box.Close()
 }
@@ -82,25 +74,17 @@ func (s *scheduler) offer(l *lane, f *framepool.Frame) (replaced bool) {
 	replaced = l.box.Put(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.closed {
-		return replaced
+	if s.board.Offer(&l.place, due) {
+		s.wakeLocked()
 	}
-	if !l.waiting {
-		l.waiting, l.due = true, due
-	}
-	s.readyLocked(l)
 	return replaced
 }
 
-// readyLocked queues a lane that waits and may be served, and wakes who cares: a
-// worker that collects a batch only when that changes when it is begun.
-func (s *scheduler) readyLocked(l *lane) {
-	if !l.waiting || l.held >= s.perLane || l.turn.Waiting() {
-		return
-	}
-	s.queue.Push(&l.turn, l.due)
+// wakeLocked wakes who cares for one more lane that may be served: a worker that
+// collects a batch only when that changes when it is begun.
+func (s *scheduler) wakeLocked() {
 	s.idle.Signal()
-	if n := s.queue.Len(); n == 1 || n >= s.most {
+	if n := s.board.Len(); n == 1 || n >= s.room {
 		s.collect.Broadcast()
 	}
 }
@@ -113,49 +97,32 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped {
-		busy := f.Depth() > 0
-		wait := time.Duration(0)
-		if busy && s.queue.Len() < len(dst) {
-			wait = s.waitLocked(f)
-		}
-		if wait <= 0 {
-			if n := s.fillLocked(dst); n > 0 || busy {
-				return n, true
-			}
-			s.idle.Wait()
+		if wait := f.Wait(s.now(), s.board.Len(), len(dst), s.board.Due()); wait > 0 {
+			a.set(s, wait)
+			s.room = len(dst)
+			s.collect.Wait()
 			continue
 		}
-		a.set(s, wait)
-		s.most = len(dst)
-		s.collect.Wait()
+		if n := s.fillLocked(dst); n > 0 || f.Depth() > 0 {
+			return n, true
+		}
+		s.idle.Wait()
 	}
 	return 0, false
 }
 
-// waitLocked is how long the batch that is collected may stay open.
-func (s *scheduler) waitLocked(f *schedule.Flight) time.Duration {
-	now := s.now()
-	if first := s.queue.First(); first != nil {
-		return f.CloseAt(now, s.queue.Len(), first.Due()).Sub(now)
-	}
-	return f.NextAt().Sub(now)
-}
-
 func (s *scheduler) fillLocked(dst []job) (n int) {
 	for n < len(dst) {
-		first := s.queue.First()
-		if first == nil {
+		next := s.board.Next()
+		if next == nil {
 			break
 		}
-		l := first.Of
-		s.queue.Remove(first)
-		l.waiting = false
-		f, ok := l.box.TryTake()
+		f, ok := next.Of.box.TryTake()
 		if !ok {
+			s.board.Done(next) // it was taken with the turn before
 			continue
 		}
-		l.held++
-		dst[n] = job{lane: l, frame: f}
+		dst[n] = job{lane: next.Of, frame: f}
 		n++
 	}
 	return n
@@ -165,9 +132,8 @@ func (s *scheduler) fillLocked(dst []job) (n int) {
 func (s *scheduler) done(l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.held--
-	if !l.closed {
-		s.readyLocked(l)
+	if s.board.Done(&l.place) {
+		s.wakeLocked()
 	}
 }
 

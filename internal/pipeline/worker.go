@@ -15,6 +15,9 @@ import (
 // counted, whatever made it old.
 const maxFrameAge = time.Second
 
+// waitedLong is the age of a frame that was not taken fresh.
+const waitedLong = maxFrameAge / 4
+
 // waitedLeast is what a wait for a batch takes at least. One that returns sooner
 // found the batch at its end already, and does not say when that was.
 const waitedLeast = 50 * time.Microsecond
@@ -143,8 +146,9 @@ func (w *worker) end(b *batch) {
 
 // fill puts the n jobs in a batch, and ends those whose frame is too old.
 func (w *worker) fill(b *batch, n int) {
+	now, run := w.now(), w.st.times.Of(n)
 	for _, j := range w.jobs[:n] {
-		if w.now().Sub(j.frame.Meta().Received) > maxFrameAge {
+		if beyond(now.Sub(j.frame.Meta().Received), run) {
 			j.lane.cam.drops.add(dropTooOld)
 			w.st.load.lost.Add(1)
 			j.frame.Release()
@@ -154,6 +158,13 @@ func (w *worker) fill(b *batch, n int) {
 		b.add(j)
 	}
 	clear(w.jobs)
+}
+
+// beyond says whether a frame of an age is too old to be inferred: what it would
+// be by the end of the run counts. An engine that takes as long by itself still
+// gets the frames that are fresh.
+func beyond(age, run time.Duration) bool {
+	return age > maxFrameAge || age > waitedLong && age+run > maxFrameAge
 }
 
 // threshold gives the lowest score that any camera of the batch asks of a

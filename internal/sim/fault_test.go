@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,20 @@ func TestFaultHelpNamesAll(t *testing.T) {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), name) }) {
 			t.Errorf("help says nothing of %s", name)
 		}
+	}
+}
+
+func TestFaultsAreDocumented(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/cameras.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows strings.Builder
+	if err := sim.WriteFaultTable(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(docs), rows.String()) {
+		t.Errorf("docs/cameras.md lacks the table of faults as it is:\n%s", rows.String())
 	}
 }
 

@@ -92,7 +92,7 @@ type word struct {
 var words = []word{
 	{name: faultRefuse, standing: true, help: "the port is closed (for some of the cameras: their connections are reset)"},
 	{name: faultSilent, standing: true, help: "connections are accepted and nothing is ever answered"},
-	{name: faultHalfOpen, kind: after, standard: "25", help: "stops reading and writing, and keeps the connection"},
+	{name: faultHalfOpen, kind: after, standard: "25", help: "does and says nothing any more, and keeps the connection"},
 	{name: faultClose, kind: frames, help: "the connection is closed after N frames"},
 	{name: faultReset, kind: period, standard: "5s", help: "the connection is reset after this time"},
 	{name: faultAuth, standing: true, other: []string{"401"}, help: "every login is refused"},
@@ -160,23 +160,21 @@ func FaultNames() []string {
 
 // usage is the word with its value, as help shows it.
 func (w word) usage() string {
-	name := strings.Join(append([]string{w.name}, w.other...), ", ")
 	var value string
 	switch w.kind {
 	case noValue:
-		return name
 	case text:
-		return name + "=URL"
+		value = "=URL"
 	case maybeText:
-		return name + "[=FILE]"
+		value = "[=FILE]"
 	case frames:
-		return name + "=N"
+		value = "=N"
 	case percent:
-		value = w.standard + "%"
+		value = "[=" + w.standard + "%]"
 	default:
-		value = w.standard
+		value = "[=" + w.standard + "]"
 	}
-	return name + "[=" + value + "]"
+	return strings.Join(append([]string{w.name + value}, w.other...), ", ")
 }
 
 // WriteFaultHelp explains all faults.

@@ -90,7 +90,7 @@ func (p *player) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.t.frozen:
-			p.t.wait(frozenLimit)
+			<-ctx.Done() // the reading side notices a client that hangs up
 			return nil
 		case <-tick.C:
 			if err := p.second(); err != nil {

@@ -23,8 +23,6 @@ const (
 
 	// writeLimit bounds how long a client may not read before its session ends.
 	writeLimit = 10 * time.Second
-	// frozenLimit bounds how long a connection that nobody reads is kept.
-	frozenLimit = 5 * time.Minute
 )
 
 // talk is one connection with an odd camera: its requests, and the session.
@@ -69,7 +67,7 @@ func (c *oddCamera) serve(ctx context.Context, conn net.Conn) {
 			return
 		}
 		if t.isFrozen() {
-			t.wait(frozenLimit)
+			discard(conn) // the kernel acknowledges what comes, read or not
 			return
 		}
 		if req == nil {
@@ -128,6 +126,35 @@ func (t *talk) wait(d time.Duration) bool {
 	}
 }
 
+// stay waits on the reading side, and notices a client that hangs up.
+func (t *talk) stay(d time.Duration) bool {
+	gone := make(chan error, 1)
+	go func() {
+		_, err := t.in.Peek(1)
+		gone <- err
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-timer.C:
+		if t.conn.SetReadDeadline(time.Now()) != nil { // ends the look
+			return false
+		}
+		<-gone
+		err = t.conn.SetReadDeadline(time.Time{})
+	case <-t.ctx.Done():
+		_ = t.conn.Close() // ends the look
+		<-gone
+		return false
+	case err = <-gone:
+		if err == nil && !t.wait(d) { // it asks on
+			return false
+		}
+	}
+	return err == nil
+}
+
 // write sends bytes in one piece.
 func (t *talk) write(b []byte) error {
 	t.writing.Lock()
@@ -184,8 +211,8 @@ func (t *talk) answer(req *base.Request) error {
 }
 
 func (t *talk) describe(req *base.Request, now Faults) error {
-	if slow := now.find(faultSlowSDP); slow != nil && !t.wait(slow.span) {
-		return t.ctx.Err()
+	if slow := now.find(faultSlowSDP); slow != nil && !t.stay(slow.span) {
+		return errTorn
 	}
 	n := t.cam.describes.Add(1)
 	switch {

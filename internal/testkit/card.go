@@ -28,6 +28,8 @@ type Card struct {
 
 	Corrupt func(cuda, tensorrt int32) // by one of the constants below
 	FailORT func(call, text string)
+	// SlowPlain makes runs that replay no CUDA graph take so much longer.
+	SlowPlain func(ms int32)
 }
 
 // What a provider of the stand-in does to its scores.
@@ -49,7 +51,7 @@ func NewCard(tb testing.TB) *Card {
 			"fake_fail": &c.FailCall, "fake_block": &c.Block, "fake_await_block": &c.AwaitBlock, "fake_release": &c.Unblock,
 			"fake_live": &c.Live, "fake_calls": &c.Calls, "fake_kernels": &kernels,
 		},
-		c.ONNXRuntime: {"fake_corrupt": &c.Corrupt, "fake_fail": &c.FailORT},
+		c.ONNXRuntime: {"fake_corrupt": &c.Corrupt, "fake_fail": &c.FailORT, "fake_slow_plain": &c.SlowPlain},
 	} {
 		handle, err := purego.Dlopen(library, purego.RTLD_NOW)
 		if err != nil {

@@ -19,6 +19,8 @@ type Mapper struct {
 	mu      sync.Mutex
 	dev     *Device
 	regions map[uintptr]region // by their first byte
+	gone    bool               // the context that all was mapped in is
+	kept    []func()           // free memory once it is
 }
 
 type region struct {
@@ -68,6 +70,9 @@ func (m *Mapper) Map(host uintptr, size int) (uintptr, error) {
 func (m *Mapper) Unmap(host uintptr) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.gone {
+		return nil
+	}
 	r, ok := m.regions[host]
 	if !ok {
 		return errors.New("hide memory from the gpu: it was not mapped")
@@ -83,6 +88,33 @@ func (m *Mapper) Unmap(host uintptr) error {
 	}
 	delete(m.regions, host)
 	return nil
+}
+
+// Keep calls free once the context is gone, for memory that Unmap could not hide:
+// see Forget. It implements framepool.Keeper.
+func (m *Mapper) Keep(free func()) {
+	m.mu.Lock()
+	gone := m.gone
+	if !gone {
+		m.kept = append(m.kept, free)
+	}
+	m.mu.Unlock()
+	if gone {
+		free()
+	}
+}
+
+// Forget says that the device is lost and its context gone (DeviceOptions.Reset):
+// nothing can use the memory through it any more. Nothing may be mapped afterwards.
+func (m *Mapper) Forget() {
+	m.mu.Lock()
+	kept := m.kept
+	m.gone, m.kept = true, nil
+	clear(m.regions)
+	m.mu.Unlock()
+	for _, free := range kept {
+		free()
+	}
 }
 
 // Move maps everything for dev, in place of a device that was lost and whose

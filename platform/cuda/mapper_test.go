@@ -142,3 +142,39 @@ func TestMapperSurvivesLoss(t *testing.T) {
 		t.Errorf("unmap: %v, %d objects left", err, f.live())
 	}
 }
+
+var _ framepool.Keeper = (*cuda.Mapper)(nil)
+
+// Memory that a lost device may still use is free once its context is gone, whether
+// it was given up before or after.
+func TestMapperForgets(t *testing.T) {
+	f := newFake(t)
+	dev := f.open(cuda.DeviceOptions{})
+	m := cuda.NewMapper(dev)
+	early, late := pages(t, 4096), pages(t, 4096)
+	for _, mem := range [][]byte{early, late} {
+		if _, err := m.Map(at(mem), len(mem)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.fail("cuCtxSynchronize", cuda.CodeLaunchFailed, 0)
+	if err := m.Unmap(at(early)); err == nil {
+		t.Error("unmapped from a lost device")
+	}
+	freed := 0
+	m.Keep(func() { freed++ })
+	if freed > 0 {
+		t.Error("freed while the device may use it")
+	}
+	m.Forget()
+	m.Forget()
+	if freed != 1 {
+		t.Errorf("freed %d times", freed)
+	}
+	if err := m.Unmap(at(late)); err != nil {
+		t.Errorf("unmap afterwards: %v", err)
+	}
+	if m.Keep(func() { freed++ }); freed != 2 {
+		t.Error("what comes later is kept for ever")
+	}
+}

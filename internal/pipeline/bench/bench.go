@@ -71,9 +71,8 @@ type bench struct {
 	tracked []track.Object
 
 	clocks  clocks
-	next    int           // sample of the clip
-	zero    time.Duration // presentation time of the clip's current loop
-	left    int           // pictures still to take
+	player  clipPlayer
+	left    int // pictures still to take
 	objects int
 	damaged int // coded pictures that the decoder refused
 	idle    int // coded pictures since the last that came out
@@ -97,7 +96,7 @@ func newBench(ctx context.Context, o Options) (*bench, error) {
 		return nil, err
 	}
 	return &bench{
-		o: o, decoder: d, slot: slot, prep: preprocess.NewCPU(o.Engine.Info().Input),
+		o: o, decoder: d, player: clipPlayer{clip: o.Clip}, slot: slot, prep: preprocess.NewCPU(o.Engine.Info().Input),
 		tracker: track.New(track.Options{}), out: make([][]infer.Detection, 1),
 	}, nil
 }
@@ -114,7 +113,7 @@ func (b *bench) play(ctx context.Context, n int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		au := b.unit()
+		au := b.player.unit()
 		start := time.Now()
 		before := b.clocks.after
 		if err := b.damage(b.decoder.Decode(au, b.frame)); err != nil {
@@ -144,20 +143,6 @@ func (b *bench) damage(err error) error {
 		return errors.New("decode picture: the clip gave none in two loops")
 	}
 	return nil
-}
-
-// unit gives the clip's next access unit, for ever.
-func (b *bench) unit() *capture.AccessUnit {
-	if b.next == len(b.o.Clip.Samples) {
-		b.next, b.zero = 0, b.zero+b.o.Clip.Duration
-	}
-	s := b.o.Clip.Samples[b.next]
-	b.next++
-	now := time.Now()
-	return &capture.AccessUnit{
-		NALUs: s.NALUs, PTS: b.zero + s.PTS, RTPTime: uint32((b.zero + s.PTS) * 9 / 100_000),
-		Received: now, CapturedAt: now, RandomAccess: s.RandomAccess,
-	}
 }
 
 // frame is the decoder's emit. It consumes f.

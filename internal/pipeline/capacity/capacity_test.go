@@ -61,7 +61,8 @@ func TestAsk(t *testing.T) {
 			soft, 2, capacity.CPU,
 		},
 		{
-			"memory", capacity.Load{Cameras: cameras(4, hd), Uses: map[capacity.Resource]capacity.Use{capacity.Memory: {Total: 0.7, Cameras: 0.7}, capacity.CPU: {Total: 0.1, Cameras: 0.1}}},
+			"memory",
+			capacity.Load{Cameras: cameras(4, hd), Uses: map[capacity.Resource]capacity.Use{capacity.Memory: {Total: 0.7, Cameras: 0.7}, capacity.CPU: {Total: 0.1, Cameras: 0.1}}},
 			hd, 1, capacity.Memory,
 		},
 	} {

@@ -85,29 +85,27 @@ func (f *Flight) predict(from time.Time) {
 	}
 }
 
-// NextAt is when the engine should have its next batch, if a frame waits then: in
-// time before it ends what it has. A time in the past means at once.
-func (f *Flight) NextAt() time.Time {
-	if len(f.begun) == 0 || f.begun[len(f.begun)-1].blind {
-		return time.Time{}
-	}
-	return f.begun[len(f.begun)-1].end.Add(-f.lead)
-}
-
-// CloseAt is when the next batch is to be begun, for frames of which the most
-// urgent has its deadline at due, and which are n by now. A time that is not after
-// now means at once.
+// Wait is how long the next batch stays open, 0 = it is to be begun now, if there
+// are frames for it. waiting frames wait by now, the most urgent of them with its
+// deadline at due, and room is what the batch holds.
 //
 // An idle engine takes what there is: one camera alone never waits for others. A
-// busy one is given its next batch shortly before it is predicted to end, or at
-// the frame's deadline if that comes first and can still be met. One whose deadline
-// is lost gains nothing from a batch that others miss.
-func (f *Flight) CloseAt(now time.Time, n int, due time.Time) time.Time {
-	at := f.NextAt()
-	if latest := f.latest(n, due); latest.Before(at) && !latest.Before(now) {
+// busy one is given its next batch shortly before it is predicted to end, when the
+// batch is full, or at the frame's deadline if that comes first and can still be
+// met. One whose deadline is lost gains nothing from a batch that others miss.
+func (f *Flight) Wait(now time.Time, waiting, room int, due time.Time) time.Duration {
+	if len(f.begun) == 0 || waiting >= room {
+		return 0
+	}
+	last := f.begun[len(f.begun)-1]
+	if last.blind {
+		return 0
+	}
+	at := last.end.Add(-f.lead)
+	if latest := f.latest(waiting, due); waiting > 0 && latest.Before(at) && !latest.Before(now) {
 		at = latest
 	}
-	return at
+	return max(at.Sub(now), 0)
 }
 
 // latest is when a batch of n must be begun for a frame to be done at due.

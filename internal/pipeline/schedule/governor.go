@@ -14,8 +14,9 @@ const (
 	// highUse is too much, and below lowUse more is allowed again. In between it
 	// leaves things as they are.
 	highUse, lowUse = 0.92, 0.72
-	// ageUse is the load from which old frames are taken for its doing.
-	ageUse = 0.5
+	// ageUse is the load from which it takes old frames for a sign of overload. Once
+	// it reduces it holds the age at any load above ageHeld.
+	ageUse, ageHeld = goodUse, 0.4
 	// calmUse is the load below which the age is that of a box at ease.
 	calmUse = 0.6
 
@@ -37,6 +38,8 @@ const (
 	// for a reason that the load does not show; each time again it waits twice as
 	// long, up to longestWait.
 	firstWait, longestWait = 15 * time.Second, 4 * time.Minute
+	// cheaper is a cost of a picture that shows that the engine has got faster.
+	cheaper = 0.85
 )
 
 // Window is what happened on one engine since the window before.
@@ -57,6 +60,14 @@ func (w *Window) lost() float64 {
 	return float64(w.Lost) / float64(w.Due)
 }
 
+// cost is the load of a picture a second.
+func (w *Window) cost() float64 {
+	if w.Analysed == 0 {
+		return 0
+	}
+	return w.Use / w.rate()
+}
+
 func (w *Window) rate() float64 { return float64(w.Analysed) / w.Length.Seconds() }
 
 // Governor lowers the rates of cameras when their engine cannot do what they ask
@@ -72,12 +83,13 @@ type Governor struct {
 
 	bad, good int
 	ease      time.Duration // age at ease, 0 = not known
+	easeCost  float64       // and the cost of a picture then
 
 	ceiling float64 // that it does not go back to before probeAt; 0 = none
+	cost    float64 // load of a picture a second when that was found
 	probeAt time.Time
 	wait    time.Duration
 	asked   float64
-	changed bool
 }
 
 // GovernorState is what a governor does now.
@@ -111,6 +123,11 @@ func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) 
 	g.ask(claims)
 	why := g.overload(&w)
 	switch {
+	case reducing && g.fits(&w):
+		g.bad = 0
+		if g.good++; g.good >= goodWindows {
+			g.allowed = g.asked
+		}
 	case why != "":
 		g.bad, g.good = g.bad+1, 0
 		if g.bad >= badWindows || w.lost() > manyLost {
@@ -150,14 +167,24 @@ func (g *Governor) ask(claims []Claim) {
 	g.asked = sum
 }
 
+// fits says whether all that is asked for would be no overload. How old the frames
+// get with it is what was asked for, then.
+func (g *Governor) fits(w *Window) bool {
+	return w.lost() <= fewLost && w.Use > 0 && w.Use*g.asked/g.allowed < lowUse && !(g.ceiling > 0 && g.asked > g.ceiling)
+}
+
 // overload says what of the window is too much, "" if nothing.
 func (g *Governor) overload(w *Window) string {
-	old := g.ease > 0 && w.Ages >= fewSamples && w.Use > ageUse && float64(w.Age) > oldAge*float64(g.ease)
+	from := ageUse
+	if g.allowed > 0 {
+		from = ageHeld
+	}
+	old := g.ease > 0 && w.Ages >= fewSamples && w.Use > from && float64(w.Age) > oldAge*float64(g.easeNow(w))
 	switch {
 	case w.lost() > fewLost:
 		return fmt.Sprintf("the engine cannot keep up: %.0f %% of the due pictures gave way to newer ones", 100*w.lost())
 	case old:
-		return fmt.Sprintf("pictures got old: %d ms, %d ms at ease", w.Age.Milliseconds(), g.ease.Milliseconds())
+		return fmt.Sprintf("pictures got old: %d ms, %d ms at ease", w.Age.Milliseconds(), g.easeNow(w).Milliseconds())
 	case w.Use > highUse && g.allowed > 0:
 		return fmt.Sprintf("the engine is at %.0f %% of what it can do", 100*w.Use)
 	}
@@ -173,6 +200,16 @@ func (g *Governor) learn(w *Window) {
 		g.ease = w.Age
 	}
 	g.ease += time.Duration(smooth * float64(w.Age-g.ease))
+	g.easeCost = w.cost()
+}
+
+// easeNow is the age at ease of an engine as fast as it is now: what a slower one
+// makes older, a lower rate makes no younger.
+func (g *Governor) easeNow(w *Window) time.Duration {
+	if g.easeCost == 0 {
+		return g.ease
+	}
+	return time.Duration(float64(g.ease) * max(w.cost()/g.easeCost, 1))
 }
 
 func (g *Governor) lower(now time.Time, w *Window, why string) {
@@ -192,7 +229,7 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 	if w.Use > goodUse {
 		step = min(max(goodUse/w.Use, lowestStep), mildStep)
 	} else {
-		g.remember(now, base)
+		g.remember(now, base, w)
 	}
 	g.allowed, g.reason = base*step, why
 	g.bad, g.good = 0, 0
@@ -200,15 +237,18 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 
 // remember keeps it from going back to a rate at once that is too much although
 // the engine seems to have room.
-func (g *Governor) remember(now time.Time, rate float64) {
+func (g *Governor) remember(now time.Time, rate float64, w *Window) {
 	g.wait = min(max(2*g.wait, firstWait), longestWait)
-	g.ceiling, g.probeAt = rate, now.Add(g.wait)
+	g.ceiling, g.probeAt, g.cost = rate, now.Add(g.wait), w.cost()
 }
 
 func (g *Governor) raise(now time.Time, w *Window) {
 	step := highestStep
 	if w.Use > 0 {
 		step = min(goodUse/w.Use, highestStep)
+	}
+	if w.cost() < cheaper*g.cost {
+		g.ceiling, g.wait = 0, 0 // it was another engine then
 	}
 	next := g.allowed * step
 	if g.ceiling > 0 && next > mildStep*g.ceiling && now.Before(g.probeAt) {

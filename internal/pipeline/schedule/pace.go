@@ -1,44 +1,78 @@
 package schedule
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // catchUp is how far, in intervals, a pace may fall behind and still make up for
 // it: a camera's jitter must not cost rate. Beyond it there was a gap, and a burst
 // after a gap is no use to anybody.
 const catchUp = 4
 
+// golden spreads any number of phases evenly over an interval.
+const golden = math.Phi - 1
+
+// Phase is the phase for the nth of any number of cameras, in intervals.
+func Phase(n int) float64 {
+	_, part := math.Modf(float64(n) * golden)
+	return part
+}
+
 // Pace picks the pictures that are due at a rate. It counts along a fixed grid and
 // not from one picture to the next, so that the mean is the rate exactly however
-// the pictures jitter. The zero value takes every picture.
+// the pictures jitter. Grids of cameras with different phases do not coincide even
+// where all start, or change their rate, at the same moment: what is due is then
+// spread over the interval, and waits are short. The zero value takes every
+// picture.
 type Pace struct {
+	phase    float64
 	interval time.Duration // 0 = every picture
 	next     time.Time     // of the grid; zero before the first picture
+	apart    bool          // the grid has been moved by the phase
 }
 
-// NewPace makes a pace of fps pictures a second; 0 means every picture.
-func NewPace(fps float64) Pace {
-	var p Pace
-	p.SetRate(fps)
-	return p
-}
+// NewPace makes a pace of fps pictures a second; 0 means every picture. phase is
+// between 0 and 1.
+func NewPace(fps, phase float64) Pace { return Pace{phase: phase, interval: intervalOf(fps)} }
 
-// SetRate changes the rate from the next picture on. What has passed of the
-// interval under way counts.
-func (p *Pace) SetRate(fps float64) {
-	var interval time.Duration
-	if fps > 0 {
-		interval = time.Duration(float64(time.Second) / fps)
+func intervalOf(fps float64) time.Duration {
+	if fps <= 0 {
+		return 0
 	}
+	return time.Duration(float64(time.Second) / fps)
+}
+
+// SetRate changes the rate from the picture on that arrived at t and is to be
+// judged next.
+func (p *Pace) SetRate(fps float64, t time.Time) {
+	interval := intervalOf(fps)
 	if interval == p.interval {
 		return
 	}
-	if !p.next.IsZero() && p.interval > 0 && interval > 0 {
-		last := p.next.Add(-p.interval)
-		p.next = last.Add(interval)
-	} else {
+	switch {
+	case interval == 0 || p.interval == 0:
 		p.next = time.Time{}
+		if interval > 0 {
+			p.next = t.Add(p.part(interval))
+		}
+	case p.next.IsZero():
+	case p.apart && interval < 2*p.interval:
+		// What has passed of the interval stays passed: grids that are apart stay so.
+		part := float64(p.next.Sub(t)) / float64(p.interval)
+		p.next = t.Add(time.Duration(part * float64(interval)))
+	default:
+		// All pictures may have been due until now: then all cameras would take the
+		// next one, at once.
+		p.next = t.Add(p.part(interval))
 	}
+	p.apart = interval > p.interval && p.interval > 0 || p.apart && interval > 0
 	p.interval = interval
+}
+
+// part is the phase in time, from the earliest moment at which a picture is due.
+func (p *Pace) part(interval time.Duration) time.Duration {
+	return time.Duration((0.5 + p.phase) * float64(interval))
 }
 
 // Due says whether the picture that arrived at t is taken. A picture may come up
@@ -48,9 +82,14 @@ func (p *Pace) Due(t time.Time) bool {
 	if p.interval == 0 {
 		return true
 	}
-	if p.next.IsZero() || t.Sub(p.next) > catchUp*p.interval {
-		p.next = t.Add(p.interval) // the first picture, or one after a gap
+	if p.next.IsZero() {
+		p.next = t.Add(p.part(p.interval))
 		return true
+	}
+	if behind := t.Sub(p.next); behind > catchUp*p.interval {
+		// After a gap it goes on along its grid, and makes up for one picture: a camera
+		// that gives less than is asked of it may be held up and send two at once.
+		p.next = p.next.Add((behind/p.interval - 1) * p.interval)
 	}
 	if t.Before(p.next.Add(-p.interval / 2)) {
 		return false

@@ -1,7 +1,7 @@
 package schedule
 
-// apart is how much the most loaded device may have over the mean before
-// cameras are moved: a move costs the camera a moment without pictures.
+// apart is how far from the mean a device's load may be before cameras are moved:
+// a move costs the camera a moment without pictures.
 const apart = 0.10
 
 // Placed is a camera with the device that it is on.
@@ -34,7 +34,7 @@ func Place(loads []float64, usable []bool) int {
 
 // Balance moves cameras, by changing their Device, and gives the indices of those
 // that it moved. All on a device that is not usable move. Of the others only as few
-// as it takes, and none while no device has more than a tenth over the mean.
+// as it takes, and none while all are within a tenth of the mean.
 func Balance(cameras []Placed, usable []bool) (moved []int) {
 	loads := Loads(cameras, len(usable))
 	for i := range cameras {
@@ -81,7 +81,8 @@ func nextMove(cameras []Placed, loads []float64, usable []bool) (camera, to int)
 		}
 	}
 	least := Place(loads, usable)
-	if n < 2 || loads[most] <= sum/float64(n)*(1+apart) {
+	mean := sum / float64(max(n, 1))
+	if n < 2 || loads[most] <= mean*(1+apart) && loads[least] >= mean*(1-apart) {
 		return -1, -1
 	}
 	// The ideal is half of the difference; a camera as heavy as all of it would

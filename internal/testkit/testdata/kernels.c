@@ -2,6 +2,7 @@
  * of its source for the processor. LETTERBOX, PREVIEW and CANDIDATES are the
  * paths of these builds. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 typedef int (*launcher)(const char *, const unsigned *, unsigned, void **);
@@ -19,8 +20,15 @@ __attribute__((constructor)) static void open_builds(void) {
   }
 }
 
+/* The builds keep the thread that they are at in globals: one launch at a time,
+ * of whichever card. */
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
 int launch_host(const char *kernel, const unsigned *shape, unsigned shared, void **params) {
+  int status = 500;
+  pthread_mutex_lock(&one);
   for (int i = 0; i < BUILDS; i++)
-    if (builds[i].run && !strncmp(kernel, builds[i].prefix, strlen(builds[i].prefix))) return builds[i].run(kernel, shape, shared, params);
-  return 500;
+    if (builds[i].run && !strncmp(kernel, builds[i].prefix, strlen(builds[i].prefix))) status = builds[i].run(kernel, shape, shared, params);
+  pthread_mutex_unlock(&one);
+  return status;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef VERSION
 #define VERSION "1.30.0"
@@ -54,7 +55,8 @@ static void note(const char *format, ...) {
 /* ---- the script ---- */
 
 static char fail_call[64], fail_text[512];
-static int block_build, building, corrupt_cuda, corrupt_trt, on_cpu, no_context;
+static int block_build, building, corrupt_cuda, corrupt_trt, corrupt_graph, on_cpu, no_context;
+static int block_session, cuda_sessions, slow_plain;
 
 static handle status(const char *text) { return real[0](1, text); }
 
@@ -81,7 +83,7 @@ struct options {
 };
 
 struct mark { handle key; enum provider provider; struct options *o; handle value[2]; struct mark *next; };
-static struct mark *sessions, *session_options, *memories, *bindings;
+static struct mark *sessions, *session_options, *memories, *bindings, *run_options_; /* CUDA: a graph's */
 
 static struct mark *find(struct mark *list, handle key) {
   pthread_mutex_lock(&lock);
@@ -218,6 +220,12 @@ static handle create_tensor(handle memory, void *data, size_t size, const int64_
 static handle opened(handle env, const void *model, size_t size, handle options, handle *out, fn create) {
   struct mark *m = find(session_options, options);
   enum provider p = m ? m->provider : CPU;
+  if (p == CUDA) {
+    pthread_mutex_lock(&lock);
+    int nth = ++cuda_sessions;
+    while (block_session && nth >= block_session) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+  }
   handle s = failure(p == CPU ? "session cpu" : p == CUDA ? "session cuda" : "session tensorrt");
   if (s) return s;
   if (m && m->o && m->o->dumping) {
@@ -288,14 +296,19 @@ static void spoil(handle tensor, int how) {
 static handle run(handle session, handle run_options, handle binding) {
   struct mark *s = find(sessions, session), *b = find(bindings, binding);
   enum provider p = s ? s->provider : CPU;
+  int replays = 0;
   if (p != CPU) {
     const char *names[] = {"cpu", "cuda", "tensorrt"};
     handle bad = failure("run");
     if (bad) return bad;
     if (!run_options) return status("run that waits");
-    note("run %s\n", names[p]);
+    struct mark *graph = find(run_options_, run_options);
+    replays = graph && graph->provider == CUDA;
+    if (replays && (bad = failure("graph"))) return bad;
+    note(replays ? "replay %s\n" : "run %s\n", names[p]);
   }
-  int how = p == CUDA ? corrupt_cuda : p == TENSORRT ? corrupt_trt : GOOD;
+  if (!replays && slow_plain) usleep(1000 * slow_plain);
+  int how = replays && corrupt_graph ? corrupt_graph : p == CUDA ? corrupt_cuda : p == TENSORRT ? corrupt_trt : GOOD;
   if (how == STALE) return NULL;
   handle bad = real[133](session, run_options, binding);
   if (!bad && how != GOOD && b && b->value[1]) spoil(b->value[1], how);
@@ -304,7 +317,14 @@ static handle run(handle session, handle run_options, handle binding) {
 
 static handle add_run_config(handle o, const char *key, const char *value) {
   note("run option %s=%s\n", key, value);
+  if (!strcmp(key, "gpu_graph_id")) mark(&run_options_, o)->provider = atoi(value) > 0 ? CUDA : CPU;
   return real[165](o, key, value);
+}
+
+static void release_run_options(handle o) {
+  struct mark *m = find(run_options_, o);
+  if (m) m->provider = CPU; /* the address may come again */
+  real[97](o);
 }
 
 /* The profile names the provider that runs, unless the script says that all
@@ -347,7 +367,7 @@ static const void *get_api(uint32_t v) {
   const fn *all = b->get_api(22);
   memcpy(real, all, sizeof real), memcpy(table, all, sizeof table);
   static const struct { int i; void *f; } replaced[] = {
-      {7, create_session}, {8, create_session_from_array}, {49, create_tensor}, {68, create_memory}, {94, release_memory}, {95, release_session},
+      {7, create_session}, {8, create_session_from_array}, {49, create_tensor}, {68, create_memory}, {94, release_memory}, {95, release_session}, {97, release_run_options},
       {100, release_session_options}, {110, end_profile}, {125, get_providers}, {126, release_providers}, {133, run}, {135, release_binding},
       {137, bind_output}, {165, add_run_config}, {170, append}, {171, create_trt}, {172, update}, {174, release_options}, {204, append},
       {205, create_cuda}, {206, update}, {208, release_options}, {261, update_value}, {263, update_value}, {297, key_value},
@@ -391,5 +411,17 @@ void fake_await_build(void) {
 }
 
 void fake_corrupt(int cuda, int trt) { corrupt_cuda = cuda, corrupt_trt = trt; }
+
+/* From the nth session of CUDA on none is made until they are let; 0 lets them. */
+void fake_block_session(int nth) {
+  pthread_mutex_lock(&lock);
+  block_session = nth;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Runs that replay no graph take so much longer. */
+void fake_slow_plain(int ms) { slow_plain = ms; }
+void fake_graph_answer(int how) { corrupt_graph = how; }
 void fake_on_cpu(int yes) { on_cpu = yes; }
 void fake_no_context(int yes) { no_context = yes; }

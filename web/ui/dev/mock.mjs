@@ -40,7 +40,7 @@ export const scenarios = {
   two: () => [camera('gate', 'Front gate', live), camera('yard', 'Yard', live)],
   empty: () => [],
   gpu: () => [camera('gate', 'Front gate', live)],
-  many: () => Array.from({ length: 24 }, (_, i) => camera(`cam-${i + 1}`, `Camera ${i + 1}`, live)),
+  many: () => Array.from({ length: 64 }, (_, i) => camera(`cam-${i + 1}`, `Camera ${i + 1}`, live)),
   states: () => [
     camera('gate', 'Front gate', live),
     camera('yard', 'Yard', { state: 'stalled', reason: 'No picture for 5 s, though the camera still answers.' }),
@@ -124,6 +124,13 @@ function system(scenario) {
       os: 'Debian GNU/Linux 12',
       arch: 'amd64',
       notes: [],
+    },
+    capacity: {
+      cameras_more: 3,
+      limited_by: gpu ? 'nvdec' : 'cpu',
+      kind: { width: 1920, height: 1080, fps: 25, detect_fps: 10, codec: 'h264' },
+      shares: { nvdec: gpu ? 0.62 : null, gpu: gpu ? 0.31 : null, cpu: 0.55, memory: 0.12, link: gpu ? 0.01 : null },
+      short: [],
     },
     memory: {
       strategy: gpu ? 'mapped' : 'heap',

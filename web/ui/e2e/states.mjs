@@ -134,10 +134,10 @@ await given('many', {}, async ({ mock, page }) => {
     await until('a picture', fresh(page, 'cam-1'));
     const first = mock.asked.at(-1);
     assert(first.includes('cam-1') && first.length < 24, `asked for ${first}`);
-    await tile(page, 'cam-24').scrollIntoViewIfNeeded();
-    await until('a picture', fresh(page, 'cam-24'));
+    await tile(page, 'cam-64').scrollIntoViewIfNeeded();
+    await until('a picture', fresh(page, 'cam-64'));
     const last = mock.asked.at(-1);
-    assert(last.includes('cam-24') && !last.includes('cam-1'), `asked for ${last}`);
+    assert(last.includes('cam-64') && !last.includes('cam-1') && last.length < 24, `asked for ${last}`);
     assert(mock.asked.length <= 4, `asked ${mock.asked.length} times while scrolling`);
   });
 });
@@ -166,6 +166,15 @@ await given('two', { before: (m) => Object.assign(m.system, { ready: false, reas
   await tests.check('an appliance that detects nothing says so', async () => {
     await page.getByTestId('not-ready').waitFor();
     assert((await page.getByTestId('not-ready').innerText()).includes('the model failed 3 times'), 'no reason');
+  });
+});
+
+await given('two', { before: (m) => Object.assign(m.system, { capacity: { cameras_more: 0, limited_by: 'cpu', shares: { cpu: 0.93, gpu: null }, short: ['cpu'] } }) }, async ({ page }) => {
+  await tests.check('a machine that is nearly full says so, and what there is of it', async () => {
+    await page.getByTestId('short').waitFor();
+    assert((await page.getByTestId('short').innerText()).includes('nearly full: Processor'), 'no resource');
+    await page.getByRole('link', { name: 'System' }).click();
+    assertEqual(await page.getByTestId('capacity').innerText(), 'full', 'capacity');
   });
 });
 

@@ -126,3 +126,15 @@ export function announcement(camera: Camera): string {
   const reason = camera.state === 'live' || camera.reason === '' ? '' : ` ${camera.reason}`;
   return `${camera.name}: ${stateWord(camera.state)}.${reason}`;
 }
+
+/** What there is a limited amount of. */
+export function resourceWords(resource: string): string {
+  const words: Record<string, string> = {
+    nvdec: 'Decoders of the GPU',
+    gpu: 'GPU',
+    cpu: 'Processor',
+    memory: 'Frame memory',
+    link: 'Link to the GPU',
+  };
+  return words[resource] ?? resource;
+}

@@ -92,6 +92,17 @@ describe('decodeCamera', () => {
 });
 
 describe('decodeSystem', () => {
+  it('leaves out what a machine lacks', () => {
+    const capacity = (v: unknown) => decodeSystem({ capacity: v }).capacity;
+    expect(capacity({ cameras_more: 3, limited_by: 'cpu', shares: { cpu: 0.5, gpu: null, nvdec: 'x' }, short: ['cpu', 7] })).toEqual({
+      more: 3,
+      limitedBy: 'cpu',
+      shares: { cpu: 0.5 },
+      short: ['cpu'],
+    });
+    expect(capacity(undefined)).toEqual({ more: null, limitedBy: '', shares: {}, short: [] });
+    expect(capacity({ cameras_more: 0 }).more).toBe(0);
+  });
   it('gives an empty system for anything', () => {
     for (const v of [null, 3, 'x', [], {}, { platform: 4, memory: [], inference: null }]) {
       expect(decodeSystem(v)).toMatchObject({ version: '', ready: true, platform: { kind: '' }, memory: { slots: 0 }, inference: { notes: [] } });

@@ -90,13 +90,17 @@ func (b *Bench) Run(ctx context.Context, o Options) (*Report, error) {
 	return r, b.findMax(ctx, r)
 }
 
-// findMax doubles the number until a trial fails, and bisects. The last number
-// that passed is r.Best, nil where none did.
+// fine is the part of the number to which a search is exact: trials take long,
+// and a machine does not repeat itself any better.
+const fine = 50
+
+// findMax doubles the number until a trial fails, and bisects, to one camera or
+// one in fifty. The last number that passed is r.Best, nil where none did.
 func (b *Bench) findMax(ctx context.Context, r *Report) error {
 	began := time.Now()
 	good, bad := 0, b.o.Most+1
 	n := min(max(b.o.Cameras, 1), b.o.Most)
-	for good+1 < bad {
+	for bad-good > max(1, good/fine) {
 		if b.o.Limit > 0 && time.Since(began) > b.o.Limit {
 			r.CutShort = fmt.Sprintf("the search was ended after %s, before %d cameras were tried", b.o.Limit, n)
 			break

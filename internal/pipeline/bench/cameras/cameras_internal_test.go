@@ -119,7 +119,7 @@ func TestFindMax(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x := &box{takes: c.takes}
 			r := search(t, x, Options{Cameras: c.from, Most: c.most})
-			if r.Max != c.want || r.Best == nil || r.Best.Cameras != c.want || r.Best.Fails != "" || len(r.Trials) > c.trials {
+			if r.Max > c.want || r.Max < c.want-c.want/fine || r.Best == nil || r.Best.Cameras != r.Max || r.Best.Fails != "" || len(r.Trials) > c.trials {
 				t.Errorf("a box that takes %d, from %d of %d: found %d in the trials %v", c.takes, c.from, c.most, r.Max, x.reloads)
 			}
 			if r.Stops == "" {
@@ -167,15 +167,15 @@ func TestReportInWords(t *testing.T) {
 		busy := func() nvml.Sample {
 			return nvml.Sample{GPU: 0.5, Decoder: 0.9, RXBytes: 2e8, TXBytes: nvml.Unknown, UsedMem: 1 << 30, TotalMem: 4 << 30}
 		}
-		r := search(t, &box{takes: 100}, Options{Cameras: 60, Most: 120, Card: busy})
+		r := search(t, &box{takes: 200}, Options{Cameras: 60, Most: 120, Card: busy})
 		r.SetCeiling(4000)
 		var text strings.Builder
 		if err := r.Table(&text); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"largest number of cameras with p95 <= 80 ms: 100", "100 cameras, 10.0 s",
-			"the card's decoders give 4000 frames/s flat out; analysed are 75.0 % of that",
+			"largest number of cameras with p95 <= 80 ms: 120 (what stops more: there were no more than 120 cameras)", "120 cameras, 10.0 s",
+			"the card's decoders give 4000 frames/s flat out; analysed are 90.0 % of that",
 			"card: kernels 50 %, decoders 90 %, link to the card 200 MB/s, memory 1024 of 4096 MiB",
 			"not analysed: none; stalls: 0",
 		} {

@@ -21,7 +21,7 @@ type Report struct {
 	Batch     int    `json:"batch"` // most pictures in a run of the engine
 
 	P95Bound float64 `json:"p95_bound_ms"`
-	Max      int     `json:"max,omitempty"`       // cameras that meet the bounds; of a search
+	Max      int     `json:"max"`                 // cameras that meet the bounds; of a search
 	Stops    string  `json:"stops,omitempty"`     // what the next number of cameras misses
 	CutShort string  `json:"cut_short,omitempty"` // why the search did not end by itself
 
@@ -47,10 +47,13 @@ type Trial struct {
 	Dropped       map[string]uint64 `json:"dropped"`
 	Stalls        int               `json:"stalls"` // cameras that were not live, and new sessions
 
+	Governor *Governor `json:"governor,omitempty"` // where it lowered the rates
+
 	Stages []Stage `json:"stages"`
 
-	Cores           float64 `json:"cores"`              // of this process
-	CPUPercentOfOne float64 `json:"cpu_percent_of_one"` // of a core, each camera
+	Cores           float64 `json:"cores"`                 // of this process
+	CPUPercentOfOne float64 `json:"cpu_percent_of_one"`    // of a core, each camera
+	PerCPUSecond    float64 `json:"frames_per_cpu_second"` // analysed ones
 	SimulatorCores  float64 `json:"simulator_cores"`
 
 	ResidentBytes int64 `json:"resident_bytes"`
@@ -68,6 +71,14 @@ type Slowest struct {
 	Camera string  `json:"camera"`
 	FPS    float64 `json:"fps"`
 	Share  float64 `json:"share"` // of what was asked of it
+}
+
+// Governor is what the pipeline's governor did at the end of a trial.
+type Governor struct {
+	Reason     string  `json:"reason"`
+	AskedFPS   float64 `json:"asked_fps"`
+	AllowedFPS float64 `json:"allowed_fps"`
+	Cameras    int     `json:"cameras"` // that got less than they asked for
 }
 
 // Stage is the age of the frames as they leave a stage.
@@ -161,8 +172,11 @@ func (t *Trial) table(w io.Writer) {
 	fmt.Fprintf(w, "\nframes/s: %.1f decoded, %.1f analysed (%.2f %% of those asked for); slowest camera: %s, %.1f\n",
 		t.DecodedFPS, t.AnalysedFPS, t.AnalysedShare*100, t.Slowest.Camera, t.Slowest.FPS)
 	fmt.Fprintf(w, "not analysed: %s; stalls: %d\n", drops(t.Dropped), t.Stalls)
-	fmt.Fprintf(w, "this process: %.2f cores, %.2f %% of a core each camera, %.0f MiB resident, %d threads\n",
-		t.Cores, t.CPUPercentOfOne, mib(t.ResidentBytes), t.Threads)
+	if g := t.Governor; g != nil {
+		fmt.Fprintf(w, "rates lowered from %.0f to %.0f frames/s for %d cameras: %s\n", g.AskedFPS, g.AllowedFPS, g.Cameras, g.Reason)
+	}
+	fmt.Fprintf(w, "this process: %.2f cores, %.2f %% of a core each camera, %.1f frames analysed per CPU second, %.0f MiB resident, %d threads\n",
+		t.Cores, t.CPUPercentOfOne, t.PerCPUSecond, mib(t.ResidentBytes), t.Threads)
 	fmt.Fprintf(w, "simulated cameras: %.2f cores, in a process of their own\n", t.SimulatorCores)
 	fmt.Fprintf(w, "frame memory: %.0f MiB, %d slots, %d in use, %d at most\n", mib(t.PoolBytes), t.Slots, t.SlotsInUse, t.SlotsMost)
 	t.Card.table(w)
@@ -178,8 +192,10 @@ func (c *Card) table(w io.Writer) {
 		format string
 		unit   float64
 	}{
-		{c.GPU, "kernels %.0f %%", 0.01}, {c.Decoder, "decoders %.0f %%", 0.01},
-		{c.RXBytes, "link to the card %.0f MB/s", 1e6}, {c.TXBytes, "from it %.0f MB/s", 1e6},
+		{c.GPU, "kernels %.0f %%", 0.01},
+		{c.Decoder, "decoders %.0f %%", 0.01},
+		{c.RXBytes, "link to the card %.0f MB/s", 1e6},
+		{c.TXBytes, "from it %.0f MB/s", 1e6},
 	} {
 		if p.value != nil {
 			parts = append(parts, fmt.Sprintf(p.format, *p.value/p.unit))

@@ -15,6 +15,9 @@ const (
 	leastOfOne    = 0.90 // of one camera's: a trial is short, and a frame at its edge is some percent
 )
 
+// mostCalm bounds the wait for the governor.
+const mostCalm = 15 * time.Second
+
 // comeUp bounds the time until all cameras are live: connecting, and decoders
 // that are set up one after another.
 func comeUp(cameras int) time.Duration {
@@ -39,7 +42,7 @@ func (b *Bench) trial(ctx context.Context, n int) (Trial, error) {
 		b.o.Progress(fmt.Sprintf("%d cameras: %s", n, t.Fails))
 		return t, nil
 	}
-	sleep(ctx, b.o.Settle)
+	b.calm(ctx)
 	if err := b.measure(ctx, &t); err != nil {
 		return t, err
 	}
@@ -75,6 +78,17 @@ func (b *Bench) warmUp(ctx context.Context, n int) (waiting string, err error) {
 	}
 }
 
+// calm waits until the start is over: its burst of first frames may have the
+// governor reduce rates, which it takes back where it was nothing else.
+func (b *Bench) calm(ctx context.Context) {
+	for end := time.Now().Add(mostCalm); ; {
+		sleep(ctx, b.o.Settle)
+		if ctx.Err() != nil || time.Now().After(end) || !b.o.Pipeline.System().Governor.Reducing {
+			return
+		}
+	}
+}
+
 // measure fills in a trial.
 func (b *Bench) measure(ctx context.Context, t *Trial) error {
 	before := b.o.Pipeline.Cameras()
@@ -106,7 +120,11 @@ func (b *Bench) measure(ctx context.Context, t *Trial) error {
 	}
 	t.count(before, b.o.Pipeline.Cameras(), b.o)
 	t.Stalls += len(unwell)
-	t.memory(b.o.Pipeline.System().Memory)
+	system := b.o.Pipeline.System()
+	t.memory(system.Memory)
+	if g := system.Governor; g.Reducing {
+		t.Governor = &Governor{Reason: g.Reason, AskedFPS: g.AskedFPS, AllowedFPS: g.AllowedFPS, Cameras: g.Cameras}
+	}
 	t.Card = meanOf(cards)
 	return nil
 }
@@ -148,6 +166,9 @@ func (t *Trial) count(before, after []web.Camera, o Options) {
 		t.Stalls += int(c.Attempts - was.Attempts)
 	}
 	t.AnalysedShare = share(t.AnalysedFPS, t.AskedFPS)
+	if t.Cores > 0 {
+		t.PerCPUSecond = t.AnalysedFPS / t.Cores
+	}
 	t.CPUPercentOfOne = t.Cores / float64(max(t.Cameras, 1)) * 100
 }
 
@@ -165,6 +186,8 @@ func (b *Bench) judge(t *Trial) string {
 	switch {
 	case t.Stalls > 0:
 		return fmt.Sprintf("%d cameras stalled or had to be called again", t.Stalls)
+	case t.AnalysedShare < leastAnalysed && t.Governor != nil:
+		return fmt.Sprintf("only %.1f %% of the frames were analysed: rates were lowered, %s", t.AnalysedShare*100, t.Governor.Reason)
 	case t.AnalysedShare < leastAnalysed:
 		return fmt.Sprintf("only %.1f %% of the frames were analysed", t.AnalysedShare*100)
 	case t.Slowest.Share < leastOfOne:

@@ -16,6 +16,7 @@ import {
   type Pool,
   type Quantiles,
   type StageAge,
+  type Capacity,
   type System,
   type Track,
   type Trouble,
@@ -216,6 +217,22 @@ export function decodeSystem(v: unknown): System {
     platform: platform(s['platform']),
     memory: memory(s['memory']),
     inference: inference(s['inference']),
+    capacity: capacity(s['capacity']),
+  };
+}
+
+function capacity(v: unknown): Capacity {
+  const c = fields(v);
+  const shares: Record<string, number> = {};
+  for (const [resource, share] of Object.entries(fields(c['shares']))) {
+    if (typeof share === 'number' && Number.isFinite(share)) shares[resource] = share;
+  }
+  const more = c['cameras_more'];
+  return {
+    more: typeof more === 'number' && Number.isFinite(more) ? more : null,
+    limitedBy: text(c['limited_by']),
+    shares,
+    short: texts(c['short']),
   };
 }
 

@@ -148,6 +148,18 @@ export interface System {
   platform: Platform;
   memory: Memory;
   inference: Inference;
+  capacity: Capacity;
+}
+
+/** What of the box is in use, and how many more cameras it takes. */
+export interface Capacity {
+  /** Of the cameras' mean kind; null while that is not known. */
+  more: number | null;
+  limitedBy: string;
+  /** Parts in use, 0 to 1, by resource; what the box lacks is left out. */
+  shares: Record<string, number>;
+  /** Resources that have been nearly used up for a while. */
+  short: string[];
 }
 
 /** x1, y1, x2, y2 in fractions of the picture. */

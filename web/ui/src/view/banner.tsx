@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { useApp, useSnapshot } from '../app';
 import type { Link } from '../api/poller';
 import { span } from '../format';
+import { resourceWords } from '../words';
 import { Warning } from './icons';
 import { useNow } from './now';
 
@@ -15,6 +16,15 @@ export function Notices(): JSX.Element {
         <p class="banner warn" data-testid="not-ready">
           <Warning />
           <span class="outside">Nothing is being detected{system.reason ? `: ${system.reason}` : '.'}</span>
+        </p>
+      ) : null}
+      {link.kind === 'online' && system && system.capacity.short.length > 0 ? (
+        <p class="banner warn" data-testid="short">
+          <Warning />
+          <span>
+            This machine is nearly full: {system.capacity.short.map(resourceWords).join(', ')}. Frames get old before the rest is
+            used; lower the analysed rates or take cameras away.
+          </span>
         </p>
       ) : null}
     </div>

@@ -1,8 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useApp, useSnapshot } from '../app';
-import type { Memory, System } from '../api/types';
+import type { Capacity, Memory, System } from '../api/types';
 import { bytes, fps, ms, span } from '../format';
-import { memoryWords, platformWords, providerWords } from '../words';
+import { memoryWords, platformWords, providerWords, resourceWords } from '../words';
 import { Facts } from './facts';
 import { Note, Warning } from './icons';
 
@@ -36,6 +36,14 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
         <Card title="Frame memory" lead={system.memory.strategy} testid="strategy" notes={system.memory.notes}>
           <MemoryBody memory={system.memory} />
         </Card>
+        <Card
+          title="Capacity"
+          lead={capacityLead(system.capacity)}
+          testid="capacity"
+          notes={system.capacity.short.map((r) => `${resourceWords(r)}: over 85 % for more than a minute`)}
+        >
+          <Facts facts={capacityFacts(system.capacity)} />
+        </Card>
         <Card title="Platform" lead={platformWords(p.kind)} testid="platform" notes={p.notes}>
           <Facts
             facts={[
@@ -64,6 +72,16 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
       </div>
     </div>
   );
+}
+
+function capacityLead(c: Capacity): string {
+  if (c.more === null) return '';
+  return c.more === 0 ? 'full' : `${c.more} more ${c.more === 1 ? 'camera' : 'cameras'}`;
+}
+
+function capacityFacts(c: Capacity): [string, string][] {
+  const shares = Object.entries(c.shares).map(([r, share]): [string, string] => [resourceWords(r), `${Math.round(share * 100)} %`]);
+  return [...shares, ['First used up', c.limitedBy ? resourceWords(c.limitedBy) : '']];
 }
 
 interface CardProps {

@@ -1,0 +1,226 @@
+package pipeline
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+
+	"edgecam/framepool"
+	"edgecam/infer"
+	"edgecam/internal/testkit"
+	"edgecam/platform/cuda"
+)
+
+func lowThreshold(int) float32 { return gpuThreshold }
+
+// underWay begins a batch of each frame.
+func underWay(t *testing.T, r runner, frames []*framepool.Frame) []*batch {
+	t.Helper()
+	var all []*batch
+	for i := range frames {
+		b := batchOf(frames[i : i+1])
+		if err := r.begin(b, lowThreshold); err != nil {
+			t.Fatalf("begin %d: %v", i, err)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// Two batches are under way at once, each with its own answer, in the order in
+// which they were begun; a card that replays CUDA graphs is no different.
+func TestGPUTwoBatchesUnderWay(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		graphs bool
+		memory string
+	}{{"plain", false, "mapped"}, {"copied first", false, "staged"}, {"as graphs", true, "mapped"}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newStand(t, 2)
+			b.options.Memory, b.options.Engine.NoGraphs = c.memory, !c.graphs
+			if c.graphs {
+				b.SlowPlain(100)
+			}
+			g := b.open(t)
+			b.SlowPlain(0)
+			if c.graphs && len(g.Info().Graphs) != 2 {
+				t.Fatalf("graphs of %v, notes %q", g.Info().Graphs, g.Info().ProbeNotes)
+			}
+			start := framepool.Live()
+			frames := clip(t, g, 6, 15)
+			want := onCPU(t, frames, gpuThreshold)
+			r := newGPURunner(t.Context(), g)
+			if r.depth() != 2 {
+				t.Fatalf("depth %d", r.depth())
+			}
+			flying := underWay(t, r, frames[:2])
+			if err := r.begin(batchOf(frames[2:3]), lowThreshold); err == nil {
+				t.Error("a third was begun")
+			}
+			if err := r.finish(flying[1]); !errors.Is(err, errNotBegun) {
+				t.Errorf("the younger first: %v", err)
+			}
+			compared := 0
+			for i := range frames {
+				if err := r.finish(flying[0]); err != nil {
+					t.Fatal(err)
+				}
+				compared += match(t, "found by the processor", want.found[i], flying[0].detections[0])
+				match(t, "found by the card", flying[0].detections[0], want.found[i])
+				flying = flying[1:]
+				if next := i + 2; next < len(frames) {
+					flying = append(flying, underWay(t, r, frames[next:next+1])...)
+				}
+			}
+			if compared < 12 {
+				t.Errorf("%d objects were compared", compared)
+			}
+			if err := r.finish(batchOf(frames[:1])); !errors.Is(err, errNotBegun) {
+				t.Errorf("none is under way: %v", err)
+			}
+			release(frames)
+			allBack(t, start, "at the end")
+		})
+	}
+}
+
+// Scores that cannot be spoil the batch that they are of, not the one beside it.
+func TestGPUSuspectBatchAlone(t *testing.T) {
+	b := newStand(t, 1)
+	g := b.open(t)
+	frames := clip(t, g, 2, 15)
+	defer release(frames)
+	r := newGPURunner(t.Context(), g)
+	b.Corrupt(testkit.ScoresNaN, testkit.ScoresGood)
+	bad := underWay(t, r, frames[:1])[0]
+	b.Corrupt(testkit.ScoresGood, testkit.ScoresGood)
+	good := underWay(t, r, frames[1:])[0]
+	var sick *infer.UnhealthyError
+	if err := r.finish(bad); !errors.As(err, &sick) {
+		t.Errorf("the bad one: %v", err)
+	}
+	if err := r.finish(good); err != nil || len(good.detections[0]) == 0 {
+		t.Errorf("the good one: %v, error %v", good.detections, err)
+	}
+}
+
+// A step that fails ends its own batch; what flies beside it, and what follows,
+// are whole.
+func TestGPUStepFailsBesideABatch(t *testing.T) {
+	b := newStand(t, 1)
+	b.options.Memory = "staged"
+	g := b.open(t)
+	start := framepool.Live()
+	frames := clip(t, g, 3, 15)
+	r := newGPURunner(t.Context(), g)
+	const outOfMemory = 2
+	found := func(what string, flying *batch) {
+		t.Helper()
+		if err := r.finish(flying); err != nil || len(flying.detections[0]) == 0 {
+			t.Fatalf("%s: %v, error %v", what, flying.detections, err)
+		}
+	}
+	steps := []struct {
+		call  string
+		after int32
+	}{{"cuMemcpyHtoDAsync_v2", 1}, {"cuStreamWaitEvent", 0}, {"cuStreamWaitEvent", 2}, {"cuLaunchKernel", 0}, {"cuLaunchKernel", 1}, {"cuEventRecord", 1}, {"cuEventRecord", 3}}
+	for _, s := range steps {
+		first := underWay(t, r, frames[:1])[0]
+		b.FailCall(s.call, outOfMemory, s.after)
+		err := r.begin(batchOf(frames[1:2]), lowThreshold)
+		b.FailCall("", 0, 0)
+		if cuda.Code(err) != outOfMemory {
+			t.Errorf("%s, call %d: error %v", s.call, s.after, err)
+		}
+		found(s.call+": the one beside", first)
+		found(s.call+": the one after", underWay(t, r, frames[2:])[0])
+	}
+	flying := underWay(t, r, frames[:2])
+	b.FailCall("cuEventSynchronize", outOfMemory, 0)
+	if err := r.finish(flying[0]); cuda.Code(err) != outOfMemory {
+		t.Errorf("error %v", err)
+	}
+	found("the one beside", flying[1])
+	found("the one after", underWay(t, r, frames[2:])[0])
+	release(frames)
+	allBack(t, start, "at the end")
+}
+
+// A card that is lost takes all batches along that are under way, gives their
+// pictures back, and nothing of them is to be had.
+func TestGPULostWithTwoBatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		call   string
+		code   int32
+		begun  int // batches before the call fails
+		finish bool
+	}{
+		"as the second is queued":       {"cuLaunchKernel", cuda.CodeLaunchFailed, 1, false},
+		"as the first is waited for":    {"cuEventSynchronize", cuda.CodeLaunchFailed, 2, true},
+		"as the pictures are looked at": {"cuEventQuery", cuda.CodeLaunchFailed, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newStand(t, 1)
+			g := b.open(t)
+			start := framepool.Live()
+			frames := clip(t, g, 2, 15)
+			r := newGPURunner(t.Context(), g)
+			flying := underWay(t, r, frames[:c.begun])
+			b.FailCall(c.call, c.code, 0)
+			var lost *cuda.LostError
+			if !c.finish {
+				if err := r.begin(batchOf(frames[1:]), lowThreshold); !errors.As(err, &lost) {
+					t.Errorf("begin: %v", err)
+				}
+			}
+			for i, f := range flying {
+				if err := r.finish(f); !errors.As(err, &lost) || len(f.detections[0]) != 0 {
+					t.Errorf("finish %d: %v, %v", i, f.detections, err)
+				}
+			}
+			if err := r.begin(batchOf(frames[:1]), lowThreshold); !errors.As(err, &lost) {
+				t.Errorf("another: %v", err)
+			}
+			release(frames)
+			allBack(t, start, "after the loss")
+			g.Close()
+		})
+	}
+}
+
+// A call that hangs while another batch is under way: that one is given up at once
+// with its pictures, those of the call stay until it comes back.
+func TestGPUHangsWithTwoBatches(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		b := newStand(t, 1)
+		b.options.CallTimeout = hurried
+		g := b.open(t)
+		start, threads := framepool.Live(), runtime.NumGoroutine()
+		frames := clip(t, g, 2, 15)
+		r := newGPURunner(t.Context(), g)
+		var late *cuda.TimeoutError
+		flying := underWay(t, r, frames[:1])
+		if finish {
+			flying = append(flying, underWay(t, r, frames[1:])...)
+			b.Block("cuEventSynchronize")
+		} else {
+			b.Block("cuLaunchKernel")
+			if err := r.begin(batchOf(frames[1:]), lowThreshold); !errors.As(err, &late) {
+				t.Fatalf("begin: %v", err)
+			}
+		}
+		for i, f := range slices.Clone(flying) {
+			if err := r.finish(f); !errors.As(err, &late) || len(f.detections[0]) != 0 {
+				t.Errorf("finish %d: %v, %v", i, f.detections, err)
+			}
+		}
+		release(frames)
+		if n := framepool.Live() - start; n != 1 {
+			t.Errorf("%d frames are held while the call hangs", n)
+		}
+		g.Close()
+		b.Unblock()
+		soon(t, "the thread to end with its frame", func() bool { return framepool.Live() == start && runtime.NumGoroutine() < threads })
+	}
+}

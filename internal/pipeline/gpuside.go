@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"errors"
+
+	"edgecam/infer/candidates"
+	"edgecam/infer/ort"
+	"edgecam/platform/cuda"
+)
+
+// gpuSide is what one of the batches under way has on the card for itself, beside
+// its side of the engine's tensors. The streams are shared: pictures are prepared
+// on one, the engine runs on its own, candidates are found on a third, and events
+// hand a batch on from each to the next. So the pictures of one batch are prepared
+// while the engine works on the one before, and nobody waits but finish.
+type gpuSide struct {
+	filter   *candidates.Filter
+	prepared cuda.Event // the input is written
+	inferred cuda.Event // the outputs are
+	finished cuda.Event // the candidates lie in host memory
+	// unclear says that work may be under way which no event stands for: the side
+	// must not be used before the streams are empty.
+	unclear bool
+}
+
+func (s *gpuSide) open(c *cuda.Context, o candidates.Options) (err error) {
+	if s.filter, err = candidates.New(c, o); err != nil {
+		return err
+	}
+	for _, e := range []*cuda.Event{&s.prepared, &s.inferred, &s.finished} {
+		if *e, err = c.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *gpuSide) close(c *cuda.Context) error {
+	var errs []error
+	if s.filter != nil {
+		errs = append(errs, s.filter.Close(c))
+		s.filter = nil
+	}
+	for _, e := range []*cuda.Event{&s.prepared, &s.inferred, &s.finished} {
+		errs = append(errs, c.FreeEvent(*e))
+		*e = 0
+	}
+	return errors.Join(errs...)
+}
+
+// clear waits for work of a side that no event stands for.
+func (g *GPU) clear(c *cuda.Context, side int) error {
+	s := &g.sides[side]
+	if !s.unclear {
+		return nil
+	}
+	for _, stream := range []cuda.Stream{g.preparing, g.engine.Stream(), g.collecting} {
+		if err := c.Wait(stream); err != nil {
+			return err
+		}
+	}
+	s.unclear = false
+	return nil
+}
+
+// infer queues the engine and the filter for the n images that are being
+// prepared on a side.
+func (g *GPU) infer(c *cuda.Context, side, n int, threshold func(image, class int) float32) error {
+	if err := g.run(c, side, n); err != nil {
+		return err
+	}
+	return g.filter(c, side, n, threshold)
+}
+
+func (g *GPU) run(c *cuda.Context, side, n int) error {
+	s, stream := &g.sides[side], g.engine.Stream()
+	if err := c.After(stream, s.prepared); err != nil {
+		return err
+	}
+	if err := g.engine.Run(c, side, n); err != nil {
+		return err
+	}
+	return c.Record(s.inferred, stream)
+}
+
+func (g *GPU) filter(c *cuda.Context, side, n int, threshold func(image, class int) float32) error {
+	s := &g.sides[side]
+	if err := c.After(g.collecting, s.inferred); err != nil {
+		return err
+	}
+	boxes, scores, _, _ := g.engine.Outputs(side)
+	if err := s.filter.Launch(c, g.collecting, n, boxes, scores, threshold); err != nil {
+		return err
+	}
+	return c.Record(s.finished, g.collecting)
+}
+
+// gpuSides are the batches that may be under way.
+type gpuSides [ort.Sides]gpuSide

@@ -1,0 +1,261 @@
+package schedule_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"edgecam/internal/pipeline/schedule"
+)
+
+// machines are what the governor is tried on.
+func machines() map[string]func() *box {
+	return map[string]func() *box{
+		// Two cores, 40 ms a picture: 50 a second.
+		"processor": func() *box { return newBox(2, 1, 1, func(int) time.Duration { return 40 * time.Millisecond }) },
+		// 16 pictures in 24 ms: 667 a second.
+		"card": func() *box { return newBox(1, 2, 16, affine(8*time.Millisecond, time.Millisecond)) },
+	}
+}
+
+// easy is what each machine does at ease: a good half of what it can.
+var easy = map[string]struct{ n, fps int }{"processor": {6, 5}, "card": {16, 25}} //nolint:gochecknoglobals // constant table
+
+// Twice the load: the age holds, everybody gets his share, and when the load is gone
+// so are the limits.
+func TestOverload(t *testing.T) {
+	for name, machine := range machines() {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				b := machine()
+				b.random = rand.New(rand.NewPCG(seed, seed))
+				overload(t, b, easy[name].n, float64(easy[name].fps))
+			})
+		}
+	}
+}
+
+func overload(t *testing.T, b *box, n int, rate float64) {
+	t.Helper()
+	for range n {
+		b.add(rate, 0, 1)
+	}
+	b.run(20 * time.Second)
+	fps, unloaded := b.measure(20 * time.Second)
+	for _, f := range fps {
+		within(t, "rate at ease", f, rate, 0.02)
+	}
+	if s := b.governor.State(); s.Reducing {
+		t.Fatalf("at ease it reduces: %+v", s)
+	}
+
+	var more []*cam
+	for range 3 * n { // more than twice what it can
+		more = append(more, b.add(rate, 0, 1))
+	}
+	b.run(60 * time.Second)
+	s := b.governor.State()
+	if !s.Reducing || s.Reason == "" || s.Allowed >= s.Asked || s.Since.IsZero() {
+		t.Errorf("state %+v", s)
+	}
+	fps, loaded := b.measure(60 * time.Second)
+	t.Logf("p95 %v at ease, %v under overload; %.1f of %.1f fps allowed: %s", unloaded, loaded, s.Allowed, s.Asked, s.Reason)
+	if float64(loaded) > 1.2*float64(unloaded) {
+		t.Errorf("p95 %v, at ease %v", loaded, unloaded)
+	}
+	even(t, b, fps)
+
+	for _, c := range more {
+		b.remove(c)
+	}
+	b.run(30 * time.Second)
+	fps, _ = b.measure(20 * time.Second)
+	for _, f := range fps[:n] {
+		within(t, "rate afterwards", f, rate, 0.02)
+	}
+	if s := b.governor.State(); s.Reducing || s.Reason != "" {
+		t.Errorf("afterwards it reduces: %+v", s)
+	}
+}
+
+// even wants each camera's rate to be its weighted share of what all got.
+func even(t *testing.T, b *box, fps []float64) {
+	t.Helper()
+	sum := 0.0
+	var claims []schedule.Claim
+	for i, c := range b.cameras {
+		sum += fps[i]
+		wish := c.fps
+		if c.asked > 0 {
+			wish = min(wish, c.asked)
+		}
+		claims = append(claims, schedule.Claim{Wish: wish, Weight: c.weight, Idle: c.idle})
+	}
+	level := schedule.Level(claims, sum)
+	for i := range claims {
+		want := claims[i].Wish
+		if limit := claims[i].Limit(level); limit > 0 {
+			want = limit
+		}
+		within(t, "share", fps[i], want, 0.10)
+	}
+}
+
+// Weights, different wishes and idle scenes: the shares hold in the running machine.
+func TestOverloadByWeight(t *testing.T) {
+	for name, machine := range machines() {
+		t.Run(name, func(t *testing.T) {
+			b, e := machine(), easy[name]
+			for i := range 6 * e.n {
+				c := b.add(float64(e.fps), 0, []float64{1, 2, 5}[i%3])
+				c.idle = i%4 == 0
+				if i%6 == 1 {
+					c.asked = float64(e.fps) / 10
+				}
+			}
+			b.run(60 * time.Second)
+			fps, _ := b.measure(60 * time.Second)
+			even(t, b, fps)
+		})
+	}
+}
+
+// A machine that is overloaded from the start knows no age at ease. It gets by
+// without: nothing gives way, and the engine has work.
+func TestOverloadFromTheStart(t *testing.T) {
+	for name, machine := range machines() {
+		t.Run(name, func(t *testing.T) {
+			b, e := machine(), easy[name]
+			for range 4 * e.n {
+				b.add(float64(e.fps), 0, 1)
+			}
+			b.run(30 * time.Second)
+			fps, _ := b.measure(60 * time.Second)
+			sum, lost := 0.0, 0
+			for i, c := range b.cameras {
+				sum += fps[i]
+				lost += c.lost
+			}
+			if float64(lost) > 0.02*sum*60 {
+				t.Errorf("%d of %.0f frames gave way", lost, sum*60)
+			}
+			can := float64(len(b.workers)) / b.times.PerPicture().Seconds()
+			if sum < 0.65*can {
+				t.Errorf("%.1f pictures a second of the %.1f that the engine can do", sum, can)
+			}
+			even(t, b, fps)
+		})
+	}
+}
+
+// The engine slows down to a half, as a hot one does, and recovers.
+func TestGovernorFollowsTheEngine(t *testing.T) {
+	for name, machine := range machines() {
+		t.Run(name, func(t *testing.T) {
+			b, e := machine(), easy[name]
+			for range e.n {
+				b.add(float64(e.fps), 0, 1)
+			}
+			b.run(20 * time.Second)
+			b.slow = 2
+			b.run(40 * time.Second)
+			fps, _ := b.measure(30 * time.Second)
+			if !b.governor.State().Reducing {
+				t.Errorf("it does not reduce: %v", fps)
+			}
+			even(t, b, fps)
+			b.slow = 1
+			b.run(60 * time.Second)
+			fps, _ = b.measure(20 * time.Second)
+			for _, f := range fps {
+				within(t, "rate afterwards", f, float64(e.fps), 0.02)
+			}
+		})
+	}
+}
+
+// What is allowed settles: it does not swing.
+func TestGovernorIsSteady(t *testing.T) {
+	for name, machine := range machines() {
+		t.Run(name, func(t *testing.T) {
+			b, e := machine(), easy[name]
+			for range 4 * e.n {
+				b.add(float64(e.fps), 0, 1)
+			}
+			b.run(60 * time.Second)
+			low, high, turns, direction, last := math.Inf(1), 0.0, 0, 0.0, b.governor.State().Allowed
+			for range 120 {
+				b.run(time.Second)
+				a := b.governor.State().Allowed
+				low, high = min(low, a), max(high, a)
+				if d := a - last; d != 0 {
+					if d*direction < 0 {
+						turns++
+					}
+					direction = d
+				}
+				last = a
+			}
+			t.Logf("allowed %.1f to %.1f, %d turns in 120 s", low, high, turns)
+			if low < 0.75*high || turns > 24 {
+				t.Errorf("allowed swings between %.1f and %.1f, %d times in 120 s", low, high, turns)
+			}
+		})
+	}
+}
+
+// What is not overload changes nothing.
+func TestGovernorLeavesAloneWhatItCannotHelp(t *testing.T) {
+	cases := map[string]schedule.Window{
+		"nothing happens":                 {},
+		"nothing is analysed":             {Due: 100, Lost: 90},
+		"old pictures of an idle engine":  {Due: 100, Analysed: 100, Use: 0.2, Age: 5 * time.Second, Ages: 100},
+		"a busy engine that keeps up":     {Due: 100, Analysed: 100, Use: 0.97, Age: 40 * time.Millisecond, Ages: 100},
+		"a frame now and then gives way":  {Due: 100, Analysed: 99, Lost: 1, Use: 0.6, Age: 40 * time.Millisecond, Ages: 100},
+		"an age that is told from little": {Due: 5, Analysed: 5, Use: 0.7, Age: time.Second, Ages: 5},
+	}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	claims := []schedule.Claim{{Wish: 50, Weight: 1}, {Wish: 50, Weight: 1}}
+	for name, w := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := schedule.NewGovernor()
+			for range 30 { // the age at ease
+				at = at.Add(time.Second)
+				g.Step(at, schedule.Window{Length: time.Second, Due: 100, Analysed: 100, Use: 0.5, Age: 40 * time.Millisecond, Ages: 100}, claims)
+			}
+			w.Length = time.Second
+			for range 30 {
+				at = at.Add(time.Second)
+				if g.Step(at, w, claims) || g.State().Reducing {
+					t.Fatalf("state %+v", g.State())
+				}
+			}
+		})
+	}
+}
+
+// The reason is what was seen.
+func TestGovernorSaysWhy(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	claims := []schedule.Claim{{Wish: 330, Weight: 1}}
+	g := schedule.NewGovernor()
+	for range 10 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{Length: time.Second, Due: 100, Analysed: 100, Use: 0.5, Age: 40 * time.Millisecond, Ages: 100}, claims)
+	}
+	for range 2 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{Length: time.Second, Due: 170, Analysed: 170, Use: 0.85, Age: 60 * time.Millisecond, Ages: 100}, claims)
+	}
+	if s := g.State(); s.Reason != "pictures got old: 60 ms, 40 ms at ease" || !s.Since.Equal(at) {
+		t.Errorf("state %+v", s)
+	}
+	at = at.Add(time.Second)
+	g.Step(at, schedule.Window{Length: time.Second, Due: 330, Lost: 132, Analysed: 198, Use: 0.99, Age: 60 * time.Millisecond, Ages: 100}, claims)
+	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine cannot keep up: 40 % of the due pictures") {
+		t.Errorf("state %+v", s)
+	}
+}
