@@ -2,6 +2,7 @@ package rtsp
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -56,13 +57,26 @@ func controlURL(base *url.URL, control string) string {
 	default:
 		full = strings.TrimSuffix(text, "/") + "/" + strings.TrimPrefix(control, "/")
 	}
-	full = strings.NewReplacer(" ", "%20", "\t", "%09", "#", "%23").Replace(full)
-	u, err := url.Parse(full)
+	u, err := url.Parse(strings.ReplaceAll(escapeBlanks(full), "#", "%23"))
 	if err != nil || u.Host == "" {
 		return text
 	}
 	u.User = nil
 	return u.String()
+}
+
+// escapeBlanks makes a text fit for a line of a request, where a blank ends the
+// URL.
+func escapeBlanks(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c == 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // isScheme says whether text can stand before "://" (RFC 3986 3.1), so that a
@@ -80,7 +94,7 @@ func isScheme(text string) bool {
 // is absolute, else Content-Base where that makes sense, else the URL that was
 // asked for.
 func baseURL(request *url.URL, sessionControl, contentBase string) *url.URL {
-	for _, text := range []string{sessionControl, contentBase} {
+	for _, text := range []string{escapeBlanks(sessionControl), escapeBlanks(contentBase)} {
 		switch {
 		case isAbsolute(text):
 			if u, err := url.Parse(text); err == nil && u.Host != "" {
@@ -98,7 +112,7 @@ func baseURL(request *url.URL, sessionControl, contentBase string) *url.URL {
 // plain is u without what no request may carry.
 func plain(u *url.URL) *url.URL {
 	c := *u
-	c.User, c.Fragment, c.RawFragment = nil, "", ""
+	c.User, c.Fragment, c.RawFragment, c.RawQuery = nil, "", "", escapeBlanks(u.RawQuery)
 	return &c
 }
 

@@ -51,8 +51,7 @@ func TestSetupURLs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			setups := make(chan string, 10)
-			var addr string
-			addr = startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
+			addr := startScript(t, obedient(func(c *scriptConn, req scriptRequest) bool {
 				here := c.LocalAddr().String()
 				switch req.method {
 				case "DESCRIBE":

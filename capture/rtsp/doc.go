@@ -8,13 +8,15 @@
 // configuration is checked with.
 //
 //	URL → url.go → dial.go, tls.go → DESCRIBE → sdp.go, track.go (which video)
-//	    → SETUP, PLAY (session.go) → packets (receive.go) → sequence.go (order)
+//	    → SETUP (control.go, setup.go), PLAY (session.go) → packets (receive.go) → sequence.go (order)
 //	    → depacketize.go (NAL units) → nal.go, accessunit.go (pictures)
-//	    → capture.Sink
+//	    → sets.go (parameter sets in front) → capture.Sink
 //
 // What cameras do wrong is dealt with in the file of its kind: descriptions in
-// sdp.go, answers to requests in answers.go, logins in digest.go, redirects in
-// redirect.go, servers that are none in conn.go, bytes between frames in
+// sdp.go, answers to requests in answers.go, their numbers, sessions and signs
+// of life in upkeep.go, their heads in head.go, requests of their own in
+// serverrequest.go, receiver reports in reports.go, logins in digest.go,
+// redirects in redirect.go, servers that are none in conn.go, bytes between frames in
 // interleaved.go, packets lost and streams begun anew in sequence.go, pictures
 // cut wrongly in accessunit.go, clocks in wallclock.go, transports in
 // transport.go. failure.go turns every error into the typed ones of package

@@ -8,7 +8,8 @@ import (
 )
 
 // framedConn lets nothing through but what belongs into an RTSP connection:
-// messages, and whole interleaved frames (RFC 2326 10.12). Cameras were seen to
+// messages, with heads that gortsplib reads (head.go), and whole interleaved
+// frames (RFC 2326 10.12). Cameras were seen to
 // send other bytes between the two, and gortsplib would take up to 64 kB of video
 // for one frame behind a stray dollar sign, or end the session for a line of
 // text. It finds the next frame at once, so that nothing is lost but what the
@@ -267,8 +268,23 @@ func (f *framer) judgeMessage(b []byte) (size int, wait bool) {
 	if end <= 0 {
 		return 0, end == 0
 	}
+	if head := repairHead(b[:end]); !bytes.Equal(head, b[:end]) {
+		f.replace(end, head)
+		b, end = head, len(head)
+	}
 	f.readHead(string(b[:end]))
 	return end, false
+}
+
+// replace puts other bytes in the place of the next ones behind those that are
+// good.
+func (f *framer) replace(n int, by []byte) {
+	rest := f.in[f.good+n:]
+	room := make([]byte, max(framerRoom, 2*(f.good+len(by)+len(rest))))
+	end := copy(room, f.in[:f.good])
+	end += copy(room[end:], by)
+	end += copy(room[end:], rest)
+	f.room, f.in = room, room[:end]
 }
 
 // messageHead finds the end of a message's head; 0 = it is yet to come, -1 =

@@ -13,7 +13,8 @@ func interleaved(channel byte, b []byte) []byte {
 	return append([]byte{'$', channel, byte(len(b) >> 8), byte(len(b))}, b...)
 }
 
-// What belongs into a session passes unchanged, in whichever pieces it comes.
+// What belongs into a session passes unchanged, in whichever pieces it comes,
+// but for heads of messages that gortsplib would not read.
 func TestFramerLetsThrough(t *testing.T) {
 	s := newStream(capture.H264)
 	all := slices.Concat(
@@ -34,8 +35,9 @@ func TestFramerLetsThrough(t *testing.T) {
 		for piece := range slices.Chunk(all, size) {
 			got = append(got, f.Feed(piece)...)
 		}
-		if !bytes.Equal(got, all) {
-			t.Errorf("in pieces of %d, %d of %d bytes pass", size, len(got), len(all))
+		want := bytes.Replace(all, []byte("Unauthorized\nCSeq: 3\n\n"), []byte("Unauthorized\r\nCSeq: 3\r\n\r\n"), 1)
+		if !bytes.Equal(got, want) {
+			t.Errorf("in pieces of %d, %d of %d bytes pass", size, len(got), len(want))
 		}
 	}
 }
@@ -79,7 +81,7 @@ func FuzzFramer(f *testing.F) {
 		for piece := range slices.Chunk(in, int(size)+1) {
 			got = append(got, pieces.Feed(piece)...)
 		}
-		if len(got) > len(in) {
+		if len(got) > 2*len(in)+8 { // line ends of heads are completed
 			t.Fatalf("%d bytes become %d", len(in), len(got))
 		}
 		whole.Feed(in)

@@ -181,6 +181,8 @@ func TestControlURL(t *testing.T) {
 	}
 }
 
+// Whatever a camera sends, gortsplib gets a description of one track that it can
+// set up, and words for people stay short and plain.
 func FuzzDescription(f *testing.F) {
 	files, err := filepath.Glob("testdata/sdp/*.sdp")
 	if err != nil || len(files) == 0 {
@@ -191,20 +193,54 @@ func FuzzDescription(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(body)
+		f.Add(body, 0)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		choice, err := rtsp.Choose(body, "rtsp://192.0.2.10/s", "")
+	f.Fuzz(func(t *testing.T, body []byte, track int) {
+		choice, err := rtsp.ChooseTrack(body, "rtsp://192.0.2.10/s?a=1", "", track&15)
 		if err != nil {
+			mustBePlain(t, err.Error(), 2000)
 			return
 		}
-		// Whatever the camera sends, gortsplib gets a description of one track.
-		var text sdp.SessionDescription
-		if err := text.Unmarshal(choice.Rewrite); err != nil {
-			t.Fatalf("%q: %v", choice.Rewrite, err)
-		}
+		mustBePlain(t, choice.Words+choice.Info.Control, 200)
 		if n := bytes.Count(choice.Rewrite, []byte("\r\nm=")); n != 1 {
 			t.Fatalf("%d tracks in %q", n, choice.Rewrite)
 		}
+		parse(t, choice.Rewrite)
 	})
+}
+
+// FuzzSetupURL: whatever a camera calls its track, SETUP has a URL.
+func FuzzSetupURL(f *testing.F) {
+	for _, control := range []string{"trackID=0", "*", "", "/a", "?x=y", "rtsp://u:p@h/x#y", "RTSP://h", "http://x/", "a b", "//", "rtsp://[::1", "%zz"} {
+		f.Add(control, "*", "rtsp://192.0.2.10/t/")
+		f.Add("trackID=0", control, control)
+	}
+	f.Fuzz(func(t *testing.T, control, session, contentBase string) {
+		body := "a=control:" + session + "\r\nm=video 0 RTP/AVP 26\r\na=control:" + control + "\r\n"
+		choice, err := rtsp.Choose([]byte(body), "rtsp://192.0.2.10/s", contentBase)
+		if err != nil {
+			return // a control with a line end can take the track away
+		}
+		parse(t, choice.Rewrite)
+		u, err := base.ParseURL(choice.Control)
+		if err != nil || u.Host == "" || u.User != nil {
+			t.Errorf("SETUP would name %q: %v", choice.Control, err)
+		}
+		if strings.ContainsAny(choice.Control, " \t\r\n\x00") {
+			t.Errorf("SETUP would name %q", choice.Control)
+		}
+	})
+}
+
+// mustBePlain fails on a text that a terminal or a page would stumble over.
+func mustBePlain(t *testing.T, text string, limit int) {
+	t.Helper()
+	if len(text) > limit {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+	for _, r := range text {
+		if r < ' ' || r > '~' {
+			t.Errorf("%q has %q", text, r)
+		}
+	}
 }

@@ -40,9 +40,10 @@ func (s *session) setUp(ctx context.Context, description *description.Session) e
 }
 
 // encryptionFailure blames a SETUP that was refused on what is odd in the
-// description.
+// description, once no other transport is left to try.
 func (s *session) encryptionFailure() error {
-	if s.track.odd == "" || s.setupCode == base.StatusUnauthorized || s.setupCode == base.StatusNotEnoughBandwidth {
+	refused := s.setupCode >= base.StatusBadRequest && s.setupCode != base.StatusUnauthorized && s.setupCode != base.StatusNotEnoughBandwidth
+	if s.track.odd == "" || !refused || s.fallback {
 		return nil
 	}
 	return &capture.UnsupportedError{

@@ -19,7 +19,6 @@ type track struct {
 	proto   string // "RTP/AVP" or "RTP/SAVP"
 	control string
 	keyMgmt string   // for SRTP; may be empty
-	mode    int      // H.264: packetization mode, 0 or 1
 	maxDON  int      // H.265: sprop-max-don-diff
 	sets    [][]byte // parameter sets of the description that can be read, maybe not all kinds
 	odd     string   // what of the description may keep it from playing; "" = nothing
@@ -131,8 +130,6 @@ func (m *mediaText) decodable() *track {
 		switch m.encoding(f) {
 		case "H264":
 			t.codec, t.rtpmap = capture.H264, "H264/90000"
-			// 2 means interleaved units: cameras announce it and do not do it.
-			t.mode = min(number(fmtp, "packetization-mode"), 1)
 			t.sets = decodeSets(parameter(fmtp, "sprop-parameter-sets"))
 		case "H265":
 			t.codec, t.rtpmap = capture.H265, "H265/90000"

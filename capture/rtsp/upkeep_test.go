@@ -175,6 +175,7 @@ func TestRequestsOfTheCamera(t *testing.T) {
 		{"GET_PARAMETER rtsp://127.0.0.1/s RTSP/1.0\r\nCSeq: 901\r\n\r\n", 1},
 		{"ANNOUNCE rtsp://127.0.0.1/s RTSP/1.0\r\nCSeq: 901\r\nContent-Type: application/sdp\r\nContent-Length: " +
 			strconv.Itoa(len(goodSDP)) + "\r\n\r\n" + goodSDP, 1},
+		{"SET_PARAMETER /s RTSP/1.0\r\nCSeq: 901\r\n\r\n", 1},
 		{"PLAY_NOTIFY rtsp://127.0.0.1/s RTSP/1.0\r\nCSeq: 901\r\n\r\n", 1},
 		{"REDIRECT rtsp://127.0.0.1/s RTSP/1.0\r\nCSeq: 901\r\nLocation: rtsp://127.0.0.1:1/s\r\n\r\n", 2},
 		{"TEARDOWN rtsp://127.0.0.1/s RTSP/1.0\r\nCSeq: 901\r\n\r\n", 2},
@@ -488,5 +489,27 @@ func TestNumbersOfAnswers(t *testing.T) {
 			addr := startScript(t, obedient(change))
 			receive(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Transport: rtsp.TCP}, 3)
 		})
+	}
+}
+
+// A camera that refuses to send plainly what it describes as encrypted is told
+// so by that name, after both transports were tried.
+func TestEncryptedMediaIsNamed(t *testing.T) {
+	t.Parallel()
+	camera := &fieldCamera{t: t, sdp: strings.Replace(goodSDP, "RTP/AVP", "RTP/SAVP", 1) + "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:AAAA\r\n"}
+	camera.change = func(c *scriptConn, req scriptRequest) bool {
+		if req.method == "SETUP" {
+			c.reply(req, 461, "", "")
+		}
+		return req.method == "SETUP"
+	}
+	camera.start()
+	_, err := attempt(t, rtsp.Options{URL: camera.url()}, 1)
+	want := "unsupported encrypted media (RTP/SAVP), which the camera did not set up: use rtsps:// in the URL, or switch the encryption of media (SRTP) off in the camera"
+	if err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+	if n := len(camera.asked("SETUP")); n != 2 {
+		t.Errorf("%d SETUP", n)
 	}
 }
