@@ -108,9 +108,9 @@ $(GOLANGCI):
 # The libraries of a GPU build of ONNX Runtime must be found: EDGECAM_ONNXRUNTIME
 # names the core, LD_LIBRARY_PATH the places of the rest.
 .PHONY: test-hw
-test-hw: build ## tests on a real NVIDIA card (ONNX Runtime GPU build by EDGECAM_ONNXRUNTIME, TensorRT where it is)
+test-hw: build ## tests on a real NVIDIA card (ONNX Runtime GPU build by EDGECAM_ONNXRUNTIME, TensorRT where it is; SANITIZER=compute-sanitizer)
 	@scripts/setup-test.sh
-	go test -tags hw -count=1 -v -timeout 20m -run '^TestHardware' ./platform/cuda ./preprocess ./infer/candidates ./infer/ort ./capture/decode ./internal/pipeline/bench
+	@scripts/test-hw.sh
 
 .PHONY: ptx
 ptx: ## compile the CUDA kernels to the PTX that is committed (needs clang-19)

@@ -128,7 +128,7 @@ func pictureBytes(f *framepool.Frame) (n int) {
 // copyIn queues the copy of a picture, plane by plane, rows as far apart as they
 // are: the padding between is little and one copy is faster than one a row.
 func (fd *Feed) copyIn(c *cuda.Context, f *framepool.Frame) (Source, error) {
-	src := Source{Meta: f.Meta()}
+	src := Source{Meta: f.Meta(), Local: true}
 	n := pictureBytes(f)
 	at, err := fd.take(c, n)
 	if err != nil {

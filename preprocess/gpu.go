@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 
 	"edgecam/framepool"
 	"edgecam/infer"
@@ -23,6 +24,7 @@ const (
 	leastThreads   = 64
 	mostThreads    = 512
 	defaultThreads = 256
+	defaultDirect  = 2
 )
 
 // GPUOptions say how a GPU is set up.
@@ -31,6 +33,12 @@ type GPUOptions struct {
 	MaxBatch int  // most pictures of one Launch, at least 1
 	Tile     Tile // zero value: the size that measured best
 	Threads  int  // of a block: 64, 128, 256 or 512; 0: what measured best
+	// Direct is how many rows of a picture in the card's own memory a thread reads
+	// at a time: 1 or 2; -1: such pictures go by way of shared memory like those
+	// across the bus; 0: what measured best.
+	Direct int
+
+	directTile Tile // of pictures that are read straight
 }
 
 // GPU fills input tensors on a graphics card, with the rules and results of
@@ -40,8 +48,8 @@ type GPU struct {
 	spec   infer.InputSpec
 	o      GPUOptions
 	module cuda.Module
-	small  cuda.Function // descriptions as a parameter
-	large  cuda.Function // descriptions in device memory
+	lines  kernels // by way of shared memory
+	direct kernels // straight from the planes
 	images []gpuImage
 
 	smallArgs, largeArgs *cuda.Params
@@ -53,12 +61,20 @@ type GPU struct {
 	turn     int
 }
 
+// kernels are the two forms of one.
+type kernels struct {
+	small cuda.Function // descriptions as a parameter
+	large cuda.Function // descriptions in device memory
+}
+
 // tables is how many launches of large batches may be under way.
 const tables = 4
 
 // defaultTile is what measured best on an H200 over PCIe and from its own
 // memory; see docs/benchmarks.md.
 func defaultTile() Tile { return Tile{Width: 128, Height: 8} }
+
+func defaultDirectTile() Tile { return Tile{Width: 64, Height: 8} }
 
 // NewGPU loads the kernels.
 func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
@@ -74,11 +90,15 @@ func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
 
 // complete fills in defaults and refuses what the kernels cannot do.
 func (o *GPUOptions) complete(spec infer.InputSpec) error {
+	o.directTile = o.Tile
 	if o.Tile == (Tile{}) {
-		o.Tile = defaultTile()
+		o.Tile, o.directTile = defaultTile(), defaultDirectTile()
 	}
 	if o.Threads == 0 {
 		o.Threads = defaultThreads
+	}
+	if o.Direct == 0 {
+		o.Direct = defaultDirect
 	}
 	const mostSamples = 1 << 27 // of a plane: offsets in an image's output are 32-bit
 	switch {
@@ -88,6 +108,9 @@ func (o *GPUOptions) complete(spec infer.InputSpec) error {
 		return fmt.Errorf("%d threads: must be a power of two from %d to %d", o.Threads, leastThreads, mostThreads)
 	case spec.Width < 1 || spec.Height < 1 || spec.Width > mostSamples/spec.Height:
 		return fmt.Errorf("input of %dx%d cannot be filled", spec.Width, spec.Height)
+	}
+	if !slices.Contains([]int{-1, 1, 2}, o.Direct) {
+		return fmt.Errorf("%d rows at a time: 1 or 2 can be read", o.Direct)
 	}
 	return o.Tile.check()
 }
@@ -99,11 +122,13 @@ func (g *GPU) load(c *cuda.Context) (err error) {
 	if g.module, err = c.Load(letterboxPTX); err != nil {
 		return err
 	}
-	if g.small, err = c.Function(g.module, "letterbox_small"); err != nil {
-		return err
-	}
-	if g.large, err = c.Function(g.module, "letterbox"); err != nil {
-		return err
+	for name, f := range map[string]*cuda.Function{
+		"letterbox_small": &g.lines.small, "letterbox": &g.lines.large,
+		"letterbox_direct_small": &g.direct.small, "letterbox_direct": &g.direct.large,
+	} {
+		if *f, err = c.Function(g.module, name); err != nil {
+			return err
+		}
 	}
 	g.smallArgs = cuda.NewParams(smallBatch*gpuImageBytes, gpuTensorBytes)
 	g.largeArgs = cuda.NewParams(8, gpuTensorBytes)
@@ -125,17 +150,22 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	if len(batch) < 1 || len(batch) > g.o.MaxBatch {
 		return fmt.Errorf("preprocess %d pictures: 1 to %d can be taken", len(batch), g.o.MaxBatch)
 	}
-	tile, shared := g.o.Tile, 0
+	local := g.o.Direct > 0
 	for i, src := range batch {
 		if err := checkSource(src); err != nil {
 			return fmt.Errorf("preprocess picture %d of camera %s: %w", src.Meta.Seq, src.Meta.Camera, err)
 		}
 		transforms[i] = NewTransform(src.Meta.Width, src.Meta.Height, g.spec)
 		g.images[i] = newGPUImage(src, transforms[i], out+cuda.DevicePtr(i*g.imageBytes()))
-		tile = tile.fit(&g.images[i])
+		local = local && src.Local
+	}
+	tile, shared, kernel := g.o.directTile, 0, g.direct
+	if !local {
+		kernel = g.lines
+		tile, shared = g.o.Tile.fitAll(g.images[:len(batch)])
 	}
 	for i := range batch {
-		shared = max(shared, tile.shared(&g.images[i]))
+		g.images[i].direct = int32(g.o.Direct)
 	}
 	grid := [3]uint32{
 		uint32((g.spec.Width + tile.Width - 1) / tile.Width), uint32((g.spec.Height + tile.Height - 1) / tile.Height), uint32(len(batch)),
@@ -144,7 +174,7 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	if len(batch) <= smallBatch {
 		copy(cuda.At[[smallBatch]gpuImage](g.smallArgs, 0)[:], g.images[:len(batch)])
 		cuda.Set(g.smallArgs, 1, tensor)
-		return c.Launch(g.small, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.smallArgs)
+		return c.Launch(kernel.small, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.smallArgs)
 	}
 	at, size := g.turn*g.o.MaxBatch*gpuImageBytes, len(batch)*gpuImageBytes
 	g.turn = (g.turn + 1) % tables
@@ -155,7 +185,7 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	}
 	cuda.Set(g.largeArgs, 0, uint64(table))
 	cuda.Set(g.largeArgs, 1, tensor)
-	return c.Launch(g.large, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.largeArgs)
+	return c.Launch(kernel.large, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.largeArgs)
 }
 
 // imageBytes is the size of one image's part of the tensor.
@@ -206,7 +236,7 @@ func checkSource(src Source) error {
 
 // SourceOf gives a frame that the device can read in place.
 func SourceOf(f *framepool.Frame) (Source, bool) {
-	src := Source{Meta: f.Meta()}
+	src := Source{Meta: f.Meta(), Local: f.Memory() == framepool.MemoryDevice}
 	for i := range src.Meta.Format.Planes() {
 		p, ok := f.DevicePlane(i)
 		if !ok {

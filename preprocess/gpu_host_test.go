@@ -134,8 +134,9 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 	for i, tile := range []Tile{{128, 8}, {32, 2}, {16, 16}, {2, 1}, {256, 4}} {
 		spec := kernelSpec()
 		spec.Order, spec.Align = infer.ColorOrder(i%2), infer.Align(i/2%2)
-		for _, half := range []bool{false, true} {
-			t.Run(fmt.Sprintf("tile %dx%d half=%v", tile.Width, tile.Height, half), func(t *testing.T) {
+		for n, half := range []bool{false, true, false, true} {
+			direct := n / 2 * (1 + (i+n)%2) // 0: by way of shared memory
+			t.Run(fmt.Sprintf("tile %dx%d half=%v direct=%d", tile.Width, tile.Height, half, direct), func(t *testing.T) {
 				var frames []*framepool.Frame
 				for k, format := range allFormats() {
 					for n, size := range sizes {
@@ -144,7 +145,7 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 						}
 					}
 				}
-				judge(t, s, frames, spec, GPUOptions{Half: half, Tile: tile, Threads: 64 << (i % 3 * min(tile.Width/16, 1)), MaxBatch: 1}, 1)
+				judge(t, s, frames, spec, GPUOptions{Half: half, Tile: tile, Threads: 64 << (i % 3 * min(tile.Width/16, 1)), MaxBatch: 1, Direct: direct}, 1)
 				for _, f := range frames {
 					f.Release()
 				}
@@ -167,19 +168,23 @@ func TestKernelTakesMixedBatches(t *testing.T) {
 		frames = append(frames, randomFrame(allFormats()[i%10], w, h, framepool.Range(i%2), framepool.Matrix(i%3), r))
 	}
 	for _, batch := range []int{7, 16, 17, 64} {
-		judge(t, s, frames[:batch], kernelSpec(), GPUOptions{MaxBatch: batch}, batch)
+		for direct := range 3 {
+			judge(t, s, frames[:batch], kernelSpec(), GPUOptions{MaxBatch: batch, Direct: direct}, batch)
+		}
 	}
 	for _, f := range frames {
 		f.Release()
 	}
 }
 
-// judge takes frames, where they lie, through a GPU of the stand-in driver.
+// judge takes frames, where they lie, through a GPU of the stand-in driver; o.Direct
+// says that they lie in its own memory.
 func judge(t *testing.T, s *standIn, frames []*framepool.Frame, spec infer.InputSpec, o GPUOptions, batch int) {
 	t.Helper()
 	judgeOn(t, s.dev, frames, spec, o, batch, func(_ *cuda.Context, _ *Feed, hand []*framepool.Frame, out []Source) error {
 		for i, f := range hand {
 			out[i] = hostSource(f)
+			out[i].Local = o.Direct > 0
 		}
 		return nil
 	})

@@ -16,6 +16,8 @@ import (
 type Source struct {
 	Meta   *framepool.Meta
 	Planes [3]cuda.DevicePtr
+	// Local says that the samples lie in the card's own memory, across no bus.
+	Local bool
 }
 
 // gpuImage is struct Image of kernels/image.h, byte for byte.
@@ -34,7 +36,7 @@ type gpuImage struct {
 	yk, y0          float32
 	rv, gu, gv, bu  float32
 	mid             float32
-	_               [4]byte
+	direct          int32
 }
 
 // newGPUImage describes a picture to the kernels; t is its place in the output.

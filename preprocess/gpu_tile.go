@@ -74,3 +74,14 @@ func (t Tile) fit(g *gpuImage) Tile {
 	}
 	return t
 }
+
+// fitAll is the tile that fits all pictures, and the shared memory that it takes.
+func (t Tile) fitAll(images []gpuImage) (tile Tile, shared int) {
+	for i := range images {
+		t = t.fit(&images[i])
+	}
+	for i := range images {
+		shared = max(shared, t.shared(&images[i]))
+	}
+	return t, shared
+}

@@ -115,7 +115,7 @@ func (t *Trial) run(c *cuda.Context, s Strategy) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	src := Source{Meta: &t.meta}
+	src := Source{Meta: &t.meta, Local: s != Shared && s != Mapped}
 	for i := range t.meta.Format.Planes() {
 		src.Planes[i] = base + cuda.DevicePtr(t.layout.Offset[i])
 	}
@@ -178,10 +178,11 @@ func (t *Trial) Close(c *cuda.Context) error {
 	return errors.Join(errs...)
 }
 
-// Tune changes the tile and the threads of a block for the runs that follow.
-func (t *Trial) Tune(tile Tile, threads int) error {
+// Tune changes the tile and the threads of a block, and GPUOptions.Direct, for the
+// runs that follow.
+func (t *Trial) Tune(tile Tile, threads, direct int) error {
 	o := t.gpu.o
-	o.Tile, o.Threads = tile, threads
+	o.Tile, o.Threads, o.Direct = tile, threads, direct
 	if err := o.complete(t.gpu.spec); err != nil {
 		return fmt.Errorf("tune trial: %w", err)
 	}

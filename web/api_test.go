@@ -24,7 +24,7 @@ func TestCameraJSON(t *testing.T) {
 	_, body := s.get("/api/v1/cameras/gate")
 	want := `{"id":"gate","name":"Küche / \u003cb\u003eTor\u003c/b\u003e","state":"live","reason":"","since":"2026-03-01T08:00:00Z","codec":"h264",` +
 		`"width":768,"height":576,"fps":10,"decoder":"h264","decoder_note":"","pixel_format":"yuv420p","memory":"pinned","transport":"tcp","tls":"verified","track":{"index":1,"of":2,"codec":"h264","control":"trackID=0"},"attempts":1,` +
-		`"last_error":{"at":"2026-03-01T08:00:00Z","reason":"The camera closed the session"},"damaged":3,"detecting":true,"inferred_fps":9.5,"frames":120,"inferred":100,"dropped":{"replaced":20},` +
+		`"last_error":{"at":"2026-03-01T08:00:00Z","reason":"The camera closed the session"},"damaged":3,"detecting":true,"inferred_fps":9.5,"analysed":{"fps":9.5,"asked_fps":10,"weight":2,"reduced_because":"the engine cannot keep up"},"frames":120,"inferred":100,"dropped":{"replaced":20},` +
 		`"age_ms":{"p50":41,"p95":80,"p99":120},"stages_ms":{"decoded":{"p50":3,"p95":4,"p99":5},"batched":null,"inferred":null,"published":null},` +
 		`"pool":{"slots":12,"in_use":5,"high_water":7,"exhausted":0,"bytes":4096,"pinned":true,"huge_pages":false}}` + "\n"
 	if body != want {

@@ -78,8 +78,8 @@ type Platform struct {
 	Cores  int      `json:"cores"`  // that this process may run on
 	OS     string   `json:"os"`
 	Arch   string   `json:"arch"`
-	GPUs   []GPU    `json:"gpus"`  // all that serve or were meant to
-	Notes  []string `json:"notes"` // findings that an operator should read
+	GPUs   []GPU    `json:"gpus,omitempty"` // all that serve or were meant to
+	Notes  []string `json:"notes"`          // findings that an operator should read
 }
 
 // Memory is the frame memory of all cameras together.
@@ -112,7 +112,8 @@ type Inference struct {
 	FPS            float64      `json:"fps"`      // pictures inferred a second, all cameras
 	RunMS          *Percentiles `json:"run_ms"`   // time of one run; null before the first
 	BatchMean      float64      `json:"batch_mean"`
-	Notes          []string     `json:"notes"` // what the probe found
+	CUDAGraphs     string       `json:"cuda_graphs,omitempty"` // on a GPU: the batch sizes that are replayed as CUDA graphs, or why none are
+	Notes          []string     `json:"notes"`                 // what the probe found
 }
 
 // Camera answers GET /api/v1/cameras/{id}.

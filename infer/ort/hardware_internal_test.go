@@ -14,12 +14,19 @@ import (
 	"testing"
 	"time"
 
+	"edgecam/capture"
+	camera "edgecam/capture/decode"
+	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/infer/builtin"
 	"edgecam/infer/infertest"
+	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
+	"edgecam/platform"
+	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
+	"edgecam/preprocess"
 )
 
 // TensorRT's engines stay in this directory between tests of one run, as a build
@@ -44,11 +51,7 @@ func hwDevice(t *testing.T) (*cuda.Device, DeviceOptions) {
 }
 
 func hwDriver() string {
-	b, err := os.ReadFile("/sys/module/nvidia/version")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(b))
+	return platform.Detect(platform.Options{Driver: cuda.New(cuda.Options{})}).Driver
 }
 
 func hwStart(t *testing.T, dev *cuda.Device, o DeviceOptions) (*DeviceEngine, time.Duration) {
@@ -78,25 +81,25 @@ func hwSettle(t *testing.T, e *DeviceEngine) infer.Info {
 	return e.Info()
 }
 
-// hwRun writes images, runs them and gives the outputs of each.
-func hwRun(t *testing.T, dev *cuda.Device, e *DeviceEngine, images ...[]float32) (all []outputs) {
+// hwRun writes images to a side, runs them and gives the outputs of each.
+func hwRun(t *testing.T, dev *cuda.Device, e *DeviceEngine, side int, images ...[]float32) (all []outputs) {
 	t.Helper()
 	classes := len(e.Info().Labels)
 	err := dev.Do(t.Context(), "run", func(c *cuda.Context) error {
-		at, _ := e.Input()
+		at, _ := e.Input(side)
 		for i, in := range images {
 			b := encode(in, e.model.inputType)
 			if err := c.CopyInNow(at+cuda.DevicePtr(i*len(b)), b); err != nil {
 				return err
 			}
 		}
-		if err := e.Run(c, len(images)); err != nil {
+		if err := e.Run(c, side, len(images)); err != nil {
 			return err
 		}
 		if err := c.Wait(e.Stream()); err != nil {
 			return err
 		}
-		boxes, scores, _, _ := e.Outputs()
+		boxes, scores, _, _ := e.Outputs(side)
 		for i := range images {
 			b, s := make([]byte, 16*e.Boxes()), make([]byte, 4*classes*e.Boxes())
 			if err := errors.Join(c.CopyOutNow(b, boxes+cuda.DevicePtr(i*len(b))), c.CopyOutNow(s, scores+cuda.DevicePtr(i*len(s)))); err != nil {
@@ -112,15 +115,47 @@ func hwRun(t *testing.T, dev *cuda.Device, e *DeviceEngine, images ...[]float32)
 	return all
 }
 
-// hwInputs are two frames of the clip as model inputs.
-func hwInputs(t *testing.T, e *DeviceEngine) [][]float32 {
+// clipInputs are the model inputs of the frames that the references describe,
+// out of the built-in clip by the product's own decoder and letterbox.
+func clipInputs(t *testing.T, spec infer.InputSpec) map[int][]float32 {
 	t.Helper()
-	var inputs [][]float32
-	for _, in := range referenceInputs(t, e.Info().Input) {
-		inputs = append(inputs, in)
+	clip, err := sim.BuiltinClip()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(inputs) == 0 {
-		t.Skip("no frames of the clip")
+	codecs, err := avcodec.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := camera.New(camera.Options{
+		Camera: "clip", Info: capture.StreamInfo{Codec: clip.Codec, ParameterSets: clip.ParameterSets(), ClockRate: 90000},
+		Decoder: "software", Library: codecs, Node: -1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	inputs, prep := map[int][]float32{}, preprocess.NewCPU(spec)
+	seen := 0
+	for i := 0; i < len(clip.Samples) && len(inputs) < 2; i++ {
+		s, now := clip.Samples[i], time.Now()
+		au := capture.AccessUnit{NALUs: s.NALUs, PTS: s.PTS, Received: now, CapturedAt: now, RandomAccess: s.RandomAccess}
+		err := d.Decode(&au, func(f *framepool.Frame) {
+			defer f.Release()
+			if seen++; seen == 1 || seen == 101 {
+				in := make([]float32, 3*spec.Width*spec.Height)
+				if _, err := prep.Run(f, in); err != nil {
+					t.Error(err)
+				}
+				inputs[seen-1] = in
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(inputs) != 2 {
+		t.Fatalf("%d of 2 frames came out", len(inputs))
 	}
 	return inputs
 }
@@ -158,9 +193,11 @@ func hwBatches(t *testing.T, dev *cuda.Device, e *DeviceEngine) {
 		for i := range n {
 			images = append(images, kinds[i%len(kinds)])
 		}
-		for i, got := range hwRun(t, dev, e, images...) {
-			if err := agree(want[i%len(kinds)], got); err != nil {
-				t.Errorf("image %d of %d: %v", i, n, err)
+		for side := range Sides {
+			for i, got := range hwRun(t, dev, e, side, images...) {
+				if err := agree(want[i%len(kinds)], got); err != nil {
+					t.Errorf("image %d of %d, side %d: %v", i, n, side, err)
+				}
 			}
 		}
 	}
@@ -177,8 +214,8 @@ func hwTable(t *testing.T, dev *cuda.Device, e *DeviceEngine) {
 			const runs = 40
 			for _, warm := range []int{5, runs} {
 				start := time.Now()
-				for range warm {
-					if err := e.Run(c, n); err != nil {
+				for i := range warm {
+					if err := e.Run(c, i%Sides, n); err != nil {
 						return err
 					}
 				}
@@ -207,11 +244,19 @@ func TestHardwareCUDA(t *testing.T) {
 	}{{"fp32", false}, {"fp16", false}, {"auto", false}, {"fp16", true}} {
 		t.Run(fmt.Sprintf("%s graph %v", c.precision, c.graph), func(t *testing.T) {
 			dev, o := hwDevice(t)
-			o.Precision, o.CUDAGraph = c.precision, c.graph
+			o.Precision, o.NoGraphs = c.precision, !c.graph
 			e, took := hwStart(t, dev, o)
+			hwBatches(t, dev, e) // whatever sizes are open
+			hwSettle(t, e)
 			t.Logf("ready after %s", took.Round(time.Millisecond))
 			hwBatches(t, dev, e)
 			hwTable(t, dev, e)
+			if i := e.Info(); c.graph {
+				t.Logf("graphs of %v, %q", i.Graphs, i.NoGraphs)
+				if len(i.Graphs) == 0 {
+					t.Error("no batch size is replayed as a graph")
+				}
+			}
 		})
 	}
 }
@@ -246,23 +291,27 @@ func TestHardwarePlugin(t *testing.T) {
 	if err := e.allocate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{provider: "plugin"}
+	l, d := newLane("plugin", len(e.buckets)), &e.io[0]
 	err = e.profiled(t.Context(), l, func(opts onnxruntime.SessionOptions) (err error) {
 		opts.Providers = []onnxruntime.Provider{{Name: onnxruntime.CUDAProvider, Device: dev.GPU().Index, Stream: uintptr(stream), Library: plugin}}
 		if l.model, err = loadModelFor(library, builtin.NanoDetG, precisionFP32, opts); err == nil {
 			l.session = l.model.session
 		}
 		return err
-	}, &e.io, onnxruntime.CUDAProvider, stepLimit)
+	}, d, onnxruntime.CUDAProvider, stepLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.warm(t.Context(), l, &e.io, stepLimit); err != nil {
-		t.Error(err)
+	for k := range e.buckets {
+		if err := e.try(t.Context(), l, d, k, stepLimit, func(a attempt) error { return e.verify(t.Context(), a, stepLimit) }); err != nil {
+			t.Error(err)
+		}
 	}
 	t.Logf("notes %q", e.info.ProbeNotes)
 	l.leave(t.Context(), dev)
-	err = dev.Do(t.Context(), "free", func(c *cuda.Context) error { return errors.Join(e.io.free(c), c.FreeStream(stream)) })
+	err = dev.Do(t.Context(), "free", func(c *cuda.Context) error {
+		return errors.Join(e.io[0].free(c), e.io[1].free(c), c.FreeStream(stream))
+	})
 	if err != nil {
 		t.Error(err)
 	}
@@ -273,7 +322,6 @@ func TestHardwareReferenceBoxes(t *testing.T) {
 	dev, o := hwDevice(t)
 	o.MaxBatch = 2
 	e, _ := hwStart(t, dev, o)
-	hwInputs(t, e)
 	reference, err := builtin.ReadReference("fp32")
 	if err != nil {
 		t.Fatal(err)
@@ -284,8 +332,8 @@ func TestHardwareReferenceBoxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.SetThresholds(func(int) float32 { return reference.ScoreThreshold })
-	for frame, in := range referenceInputs(t, spec) {
-		got := hwRun(t, dev, e, in)[0]
+	for frame, in := range clipInputs(t, spec) {
+		got := hwRun(t, dev, e, frame%Sides, in)[0]
 		dets, _, err := d.Decode(got.boxes, got.scores, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -316,7 +364,7 @@ func TestHardwareTensorRT(t *testing.T) {
 			serving = false
 		default:
 			at := time.Now()
-			hwRun(t, dev, e, photo)
+			hwRun(t, dev, e, runs%Sides, photo)
 			longest = max(longest, time.Since(at))
 		}
 		if time.Since(start) > 4*time.Minute {

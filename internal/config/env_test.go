@@ -36,6 +36,7 @@ func TestEnvironmentOverrides(t *testing.T) {
 		"EDGECAM_CAMERAS_GATE_DETECT_OBJECTS={car: 0.25}",
 		"EDGECAM_CAMERAS_BACK_YARD_NAME=Hinterhof",
 		"EDGECAM_CAMERAS_BACK_YARD_DETECT_FPS=2.5",
+		"EDGECAM_CAMERAS_BACK_YARD_DETECT_PRIORITY=3",
 		"EDGECAM_CAMERAS_BACK_YARD_DETECT_OBJECTS_TRAFFIC_LIGHT=0.9",
 		// Not ours: other programs' names, and what Kubernetes sets.
 		"EDGECAM_PORT_8080_TCP=tcp://192.0.2.3:8080", "EDGECAM_SERVICE_HOST=192.0.2.3", "EDGECAM_DEBUG=1", "EDGECAM_ONNXRUNTIME=/opt/libonnxruntime.so", "HOME=/", "broken",
@@ -56,6 +57,7 @@ func TestEnvironmentOverrides(t *testing.T) {
 	gate.URL, gate.Username, gate.Password = config.NewSecret("rtsp://192.0.2.9/"), "viewer", config.NewSecret("as it is: ${X} $$ {file: y} #")
 	gate.Detect.Objects = map[string]float64{"car": 0.25}
 	yard.URL, yard.Name, yard.Detect.FPS = config.NewSecret("rtsp://192.0.2.2/"), "Hinterhof", 2.5
+	yard.Detect.Priority = 3
 	yard.Detect.Objects = map[string]float64{"person": 0.5, "traffic light": 0.9}
 	want.Cameras = map[string]config.Camera{"gate": gate, "back-yard": yard}
 	if !reflect.DeepEqual(got, want) {

@@ -80,6 +80,7 @@ func TestVideoTrack(t *testing.T) {
 
 func TestGoodFiles(t *testing.T) {
 	contract := config.Default()
+	contract.GPU.Device = "0"
 	gate := config.DefaultCamera()
 	gate.Name, gate.Username = "Front gate", "viewer"
 	gate.URL, gate.Password = config.NewSecret("rtsp://192.0.2.21/stream1"), config.NewSecret("s3cret")
@@ -109,7 +110,7 @@ func every() *config.Config {
 	gate := config.Camera{
 		Name: `Küche / "Back Porch" #2`, URL: config.NewSecret("rtsp://viewer:P@ss@192.0.2.10:554/s?a=1"), TLS: config.TLS{Verify: true},
 		Transport: "udp", VideoTrack: "2", Decoder: "h264_cuvid",
-		Detect:         config.Detect{FPS: 0.5, Objects: map[string]float64{"person": 0, "traffic light": 1}},
+		Detect:         config.Detect{FPS: 0.5, Priority: 10, Objects: map[string]float64{"person": 0, "traffic light": 1}},
 		ConnectTimeout: time.Minute, FirstFrameTimeout: 90 * time.Second, StallTimeout: 2 * time.Second,
 	}
 	yard := gate

@@ -158,7 +158,10 @@ func TestSmallProblems(t *testing.T) {
 e.yaml:1:81: cameras.gate.first_frame_timeout: want 1s to 10m, not "500ms"
 e.yaml:1:103: cameras.gate.stall_timeout: want 1s to 1h, not "1h0m1s"`},
 		{"device", "gpu: {device: MIG-1c2d/3/0}", ""},
-		{"no device", "gpu: {device: first}", `e.yaml:1:15: gpu.device: want a number from 0, or a UUID like GPU-… or MIG-…, not "first"`},
+		{"every device", "gpu: {device: all}", ""},
+		{"no priority", gate + "detect: {priority: 0}}}", "e.yaml:1:56: cameras.gate.detect.priority: want 1 to 10, not \"0\""},
+		{"too high a priority", gate + "detect: {priority: 11}}}", "e.yaml:1:56: cameras.gate.detect.priority: want 1 to 10, not \"11\""},
+		{"no device", "gpu: {device: first}", `e.yaml:1:15: gpu.device: want auto, all, a number from 0, or a UUID like GPU-… or MIG-…, not "first"`},
 		{"no model", "inference: {model: 'builtin:'}", "e.yaml:1:20: inference.model: want builtin:nanodet-g or the path of an .onnx file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,9 +3,11 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"edgecam/capture"
+	"edgecam/infer"
 	"edgecam/web"
 )
 
@@ -133,12 +135,25 @@ func (p *Pipeline) inference() web.Inference {
 		InputWidth: info.Input.Width, InputHeight: info.Input.Height,
 		ScoreThreshold: p.cfg.Inference.ScoreThreshold, ProbeMS: info.ProbeMS, Notes: info.ProbeNotes,
 		RunMS: percentiles(p.engineStats.recent), BatchMean: p.engineStats.images.Snapshot().Mean(),
+		CUDAGraphs: graphsInWords(info),
 	}
 	now := p.now()
 	for _, c := range p.sorted() {
 		in.FPS += c.inferred.perSecond(now)
 	}
 	return in
+}
+
+// graphsInWords says which batches a card replays as CUDA graphs, or why none; ""
+// without a card.
+func graphsInWords(i infer.Info) string {
+	switch {
+	case len(i.Graphs) > 0:
+		return fmt.Sprintf("batches of %s", strings.Trim(fmt.Sprint(i.Graphs), "[]"))
+	case i.NoGraphs != "":
+		return "none: " + i.NoGraphs
+	}
+	return ""
 }
 
 func (p *Pipeline) memory() web.Memory {

@@ -16,12 +16,13 @@ import (
 )
 
 // Bench is the card for `edgecam bench pipeline`, with nothing else at work on it.
-func (g *GPU) Bench(threshold float32) bench.Card { return &benchCard{g, threshold} }
+func (g *GPU) Bench(threshold float32) bench.Card { return &benchCard{g, threshold, fullEffort()} }
 
 type benchCard struct {
 	*GPU
 
 	threshold float32
+	effort    effort
 }
 
 func (b *benchCard) Serve(o *decode.Options) { b.serve(o) }
@@ -65,14 +66,11 @@ func (s *benchStream) Finish() error {
 
 func (s *benchStream) Close() { s.r.close() }
 
-// How long a measurement goes on: for so many images, within so many batches.
-const (
-	measuredImages = 3000
-	leastBatches   = 40
-	mostBatches    = 500
-	measuredLaps   = 3 // bare and whole path in turn
-	soloBatches    = 15
-)
+// effort is how long measurements go on: for so many images, within so many
+// batches, bare and whole path in turn.
+type effort struct{ images, least, most, laps, solo int }
+
+func fullEffort() effort { return effort{images: 3000, least: 40, most: 500, laps: 3, solo: 15} }
 
 // Measure implements bench.Card.
 func (b *benchCard) Measure(ctx context.Context, pictures []*framepool.Frame, n int) (row bench.GPURow, err error) {
@@ -89,9 +87,9 @@ func (b *benchCard) Measure(ctx context.Context, pictures []*framepool.Frame, n 
 	if err := m.solo(&row); err != nil {
 		return row, err
 	}
-	batches := min(max(measuredImages/n, leastBatches), mostBatches)
+	batches := min(max(b.effort.images/n, b.effort.least), b.effort.most)
 	var bare, path time.Duration
-	for range measuredLaps {
+	for range b.effort.laps {
 		took, err := m.bare(batches)
 		if err != nil {
 			return row, err
@@ -102,7 +100,7 @@ func (b *benchCard) Measure(ctx context.Context, pictures []*framepool.Frame, n 
 		}
 		path += took
 	}
-	images := float64(n * batches * measuredLaps)
+	images := float64(n * batches * b.effort.laps)
 	row.Bare, row.Path = images/bare.Seconds(), images/path.Seconds()
 	return row, nil
 }
@@ -164,7 +162,10 @@ func (m *measurement) bare(batches int) (took time.Duration, err error) {
 // path takes batches through all stages, with as many under way as there can be.
 func (m *measurement) path(batches int) (time.Duration, error) {
 	flying := make([]*batch, 0, m.r.depth())
-	free := make([]*batch, m.r.depth())
+	var free []*batch
+	for range m.r.depth() {
+		free = append(free, newBatch(m.n))
+	}
 	start := time.Now()
 	for begun, done := 0, 0; done < batches; {
 		if begun < batches && len(flying) < m.r.depth() {
@@ -194,7 +195,7 @@ func (m *measurement) solo(row *bench.GPURow) error {
 	var b *batch
 	var whole, results []time.Duration
 	copied := m.feed.Stats().CopiedBytes
-	for range soloBatches {
+	for range m.effort.solo {
 		b = m.batch(b)
 		start := time.Now()
 		err := m.r.begin(b, m.lowest)
@@ -209,11 +210,11 @@ func (m *measurement) solo(row *bench.GPURow) error {
 		whole, results = append(whole, time.Since(start)), append(results, time.Since(inferred))
 	}
 	row.BatchMS, row.ResultsUS = 1000*median(whole).Seconds(), 1e6*median(results).Seconds()
-	row.DMABytes = float64(m.feed.Stats().CopiedBytes-copied) / float64(soloBatches*m.n)
+	row.DMABytes = float64(m.feed.Stats().CopiedBytes-copied) / float64(m.effort.solo*m.n)
 	var stages [3][]time.Duration
 	err := m.dev.DoWithin(m.ctx, "measure the stages", gpuStepLimit, func(c *cuda.Context) error {
 		row.Graph = m.engine.Waits(m.n)
-		for range soloBatches {
+		for range m.effort.solo {
 			took, err := m.stages(c)
 			if err != nil {
 				return err

@@ -157,6 +157,124 @@ DEVICE void emit(const Image *m, const Tensor *o, const Tile *t, int tid, int nt
     emit_to<0>(m, o, t, tid, nthreads);
 }
 
+// Rows are the two rows of a plane that an output row lies between, and the
+// weight of the second.
+struct Rows { u64 top, bottom; float w; };
+
+DEVICE Rows rows_of(u64 plane, int stride, int i, float ratio, int count) {
+  Tap y = tap_of(i, ratio, count);
+  u64 first = plane + (long long)y.at * stride, second = plane + (long long)imin(y.at + 1, count - 1) * stride;
+  Rows r = {y.w == WEIGHT_ONE ? second : first, y.w == 0 ? first : second, (float)y.w * (1.0f / WEIGHT_ONE)};
+  return r;
+}
+
+template <int BYTES> DEVICE int code_in(u64 p, int shift) {
+  if (BYTES == 1) return load_code8(p);
+  return (load_code16(p) >> shift) & 0x3ff;
+}
+
+// pair_in and blend_in are pair and blend of what lies in the planes.
+template <int BYTES> DEVICE float pair_in(u64 p, const Column *c, int shift) {
+  int v = code_in<BYTES>(p, shift) * c->a + code_in<BYTES>(p + c->next, shift) * c->b;
+  return float_of((u32)v | 0x4b000000u);
+}
+
+template <int BYTES> DEVICE float blend_in(const Rows *r, const Column *c, int off, int shift) {
+  float top = pair_in<BYTES>(r->top + (c->off + off), c, shift), bottom = pair_in<BYTES>(r->bottom + (c->off + off), c, shift);
+  return madd(bottom - top, r->w, top - 8388608.0f);
+}
+
+// sample_in reads one output pixel's samples straight from the planes.
+template <int BYTES, int PLANES>
+DEVICE Sample sample_in(const Image *m, const Colour *k, int i, const Column *luma, const Column *chroma) {
+  Rows r = rows_of(m->plane[0], m->stride[0], i, m->ry, m->height);
+  Sample s = {0.0f, 0.0f, 0.0f};
+  s.y = madd(blend_in<BYTES>(&r, luma, 0, m->shift), k->yk, k->y0);
+  if (PLANES == 1) return s;
+  r = rows_of(m->plane[1], m->stride[1], i, m->cry, m->cheight);
+  s.cb = blend_in<BYTES>(&r, chroma, 0, m->shift) - k->mid;
+  if (PLANES == 3) r = rows_of(m->plane[2], m->stride[2], i, m->cry, m->cheight);
+  s.cr = blend_in<BYTES>(&r, chroma, PLANES == 2 ? BYTES : 0, m->shift) - k->mid;
+  return s;
+}
+
+// direct_column is emit_column without shared memory: where pixels lie in the
+// card's own memory its caches serve as well, and nobody waits for the slowest of
+// a block. ROWS rows are on their way before the first is waited for.
+template <int BYTES, int PLANES, int HALF, int ROWS>
+DEVICE void direct_column(const Image *m, const Tensor *o, const Tile *t, int x, int j, int step) {
+  int size = HALF ? 2 : 4;
+  u64 plane = (u64)(o->width * o->height) * size;
+  Outputs p;
+#pragma unroll
+  for (int c = 0; c < 3; c++) p.at[c] = m->out + o->channel[c] * plane + (u64)x * size;
+  int rows = imin(1 << o->log_h, o->height - t->y);
+  int skip = m->y + t->ty - t->y; // rows of padding above the picture's part
+  int i = x - m->x;
+  bool inside = i >= t->tx && i < t->tx + t->tw;
+  Column luma = {0, 0, 0, 0}, chroma = {0, 0, 0, 0};
+  if (inside) {
+    luma = column_of(i, m->rx, m->width, BYTES, 0);
+    if (PLANES > 1) chroma = column_of(i, m->crx, m->cwidth, PLANES == 2 ? 2 * BYTES : BYTES, 0);
+  }
+  Colour k = colour_of(m);
+  for (; j < rows; j += ROWS * step) {
+    Sample s[ROWS];
+    if (inside) {
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) // rows of padding read the nearest one
+        s[r] = sample_in<BYTES, PLANES>(m, &k, imax(0, imin(t->ty + j + r * step - skip, m->h - 1)), &luma, &chroma);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      int row = j + r * step;
+      u32 off = (u32)((t->y + row) * o->width) * size;
+      if (row >= rows) break;
+      if (inside && row >= skip && row < skip + t->th) {
+        put_pixel<HALF>(&k, o, s[r], &p, off);
+        continue;
+      }
+#pragma unroll
+      for (int c = 0; c < 3; c++) put<HALF>(p.at[c] + off, o->pad[o->channel[c]]);
+    }
+  }
+}
+
+template <int BYTES, int PLANES, int HALF, int ROWS> DEVICE void direct_rows(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+  int cols = imin(1 << o->log_w, nthreads); // both powers of two
+  int step = nthreads / cols;
+  for (int i = tid & (cols - 1); i < 1 << o->log_w && t->x + i < o->width; i += cols)
+    direct_column<BYTES, PLANES, HALF, ROWS>(m, o, t, t->x + i, tid / cols, step);
+}
+
+template <int BYTES, int PLANES, int HALF> DEVICE void direct_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+  switch (m->direct) {
+    case 1: direct_rows<BYTES, PLANES, HALF, 1>(m, o, t, tid, nthreads); break;
+    default: direct_rows<BYTES, PLANES, HALF, 2>(m, o, t, tid, nthreads);
+  }
+}
+
+template <int HALF> DEVICE void direct_to(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+  switch (m->bytes * 4 + m->planes) {
+    case 5: direct_as<1, 1, HALF>(m, o, t, tid, nthreads); break;
+    case 6: direct_as<1, 2, HALF>(m, o, t, tid, nthreads); break;
+    case 7: direct_as<1, 3, HALF>(m, o, t, tid, nthreads); break;
+    case 9: direct_as<2, 1, HALF>(m, o, t, tid, nthreads); break;
+    case 10: direct_as<2, 2, HALF>(m, o, t, tid, nthreads); break;
+    case 11: direct_as<2, 3, HALF>(m, o, t, tid, nthreads); break;
+  }
+}
+
+// direct_tile is all that there is to do for a tile of a picture that is read
+// straight.
+DEVICE void direct_tile(const Image *m, const Tensor *o, int x, int y, int tid, int nthreads) {
+  Tile t = tile_of(m, x << o->log_w, 1 << o->log_w, y << o->log_h, 1 << o->log_h);
+  if (o->half)
+    direct_to<1>(m, o, &t, tid, nthreads);
+  else
+    direct_to<0>(m, o, &t, tid, nthreads);
+}
+
 DEVICE Tile letterbox_tile(const Image *m, const Tensor *o, int x, int y) {
   return tile_of(m, x << o->log_w, 1 << o->log_w, y << o->log_h, 1 << o->log_h);
 }
@@ -179,13 +297,22 @@ static void letterbox_host(const Image *images, const Tensor *o, const unsigned 
       }
 }
 
+static void direct_host(const Image *images, const Tensor *o, const unsigned *shape) {
+  for (unsigned z = 0; z < shape[2]; z++)
+    for (unsigned y = 0; y < shape[1]; y++)
+      for (unsigned x = 0; x < shape[0]; x++)
+        for (unsigned tid = 0; tid < shape[3]; tid++) direct_tile(&images[z], o, x, y, tid, shape[3]);
+}
+
 // launch_host does what the driver does with cuLaunchKernel's arguments; shape
 // is grid and block.
 extern "C" int launch_host(const char *kernel, const unsigned *shape, unsigned bytes, void **params) {
-  if (!strcmp(kernel, "letterbox_small"))
-    letterbox_host((const Image *)params[0], (const Tensor *)params[1], shape, bytes);
+  bool small = strstr(kernel, "_small");
+  const Image *images = small ? (const Image *)params[0] : (const Image *)real(*(u64 *)params[0]);
+  if (strstr(kernel, "_direct"))
+    direct_host(images, (const Tensor *)params[1], shape);
   else
-    letterbox_host((const Image *)real(*(u64 *)params[0]), (const Tensor *)params[1], shape, bytes);
+    letterbox_host(images, (const Tensor *)params[1], shape, bytes);
   return 0;
 }
 
@@ -224,5 +351,14 @@ KERNEL BOUNDS void letterbox(const Image *images, Tensor o) { letterbox_block(&i
 #define SMALL 16
 struct Images { Image m[SMALL]; };
 KERNEL BOUNDS void letterbox_small(Images images, Tensor o) { letterbox_block(&images.m[block().z], &o); }
+
+// letterbox_direct and letterbox_direct_small are the same for batches whose
+// pictures all lie in the card's own memory.
+KERNEL BOUNDS void letterbox_direct(const Image *images, Tensor o) {
+  direct_tile(&images[block().z], &o, block().x, block().y, thread(), threads());
+}
+KERNEL BOUNDS void letterbox_direct_small(Images images, Tensor o) {
+  direct_tile(&images.m[block().z], &o, block().x, block().y, thread(), threads());
+}
 
 #endif

@@ -57,6 +57,8 @@ DEVICE float float_of_half(u16 b) { _Float16 h; memcpy(&h, &b, 2); return (float
 // real is the memory at a device address: the stand-in for the driver marks them.
 DEVICE void *real(u64 p) { return (void *)(p & ~(1ull << 47)); }
 DEVICE vec load_vec(u64 p) { vec v; memcpy(&v, real(p), 16); return v; }
+DEVICE u8 load_code8(u64 p) { return *(const u8 *)real(p); }
+DEVICE u16 load_code16(u64 p) { u16 v; memcpy(&v, real(p), 2); return v; }
 DEVICE u32 word(const vec *v, int i) { return v->w[i]; }
 DEVICE vec make_vec(u32 a, u32 b, u32 c, u32 d) { vec v = {{a, b, c, d}}; return v; }
 template <typename T> DEVICE T load(u64 p) { T v; memcpy(&v, real(p), sizeof v); return v; }
@@ -103,6 +105,8 @@ DEVICE float float_of_half(u16 b) {
 // Loads of what nobody writes while the kernel runs: they may go through the
 // read-only path.
 DEVICE vec load_vec(u64 p) { return __nvvm_ldg_ui4((const vec *)p); }
+DEVICE u8 load_code8(u64 p) { return __nvvm_ldg_uc((const u8 *)p); }
+DEVICE u16 load_code16(u64 p) { return __nvvm_ldg_us((const u16 *)p); }
 DEVICE u32 word(const vec *v, int i) { return (*v)[i]; }
 DEVICE vec make_vec(u32 a, u32 b, u32 c, u32 d) { vec v = {a, b, c, d}; return v; }
 template <typename T> DEVICE T load(u64 p) { return *(const GLOBAL T *)p; }

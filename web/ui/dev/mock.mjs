@@ -76,6 +76,7 @@ function camera(id, name, status) {
     ...(on || status.state === 'disabled' ? {} : { last_error: { at: new Date(Date.now() - 61_000).toISOString(), reason: status.reason }, damaged: 12 }),
     detecting: true,
     inferred_fps: on ? 9.9 : 0,
+    analysed: { fps: on ? 9.9 : 0, asked_fps: 10, weight: 1 },
     frames: on ? 18230 : 0,
     inferred: on ? 18110 : 0,
     dropped: on ? { replaced: 112, decode_error: 8 } : {},
@@ -123,8 +124,10 @@ function system(scenario) {
       cores: 2,
       os: 'Debian GNU/Linux 12',
       arch: 'amd64',
+      gpus: gpu ? [{ index: 0, uuid: 'GPU-1', name: 'NVIDIA RTX 4000 SFF Ada', cameras: 4, utilisation: 0.31, state: 'ok', reason: '' }] : [],
       notes: [],
     },
+    governor: { reducing: false, reason: '', asked_fps: 40, allowed_fps: 40, cameras: 0 },
     capacity: {
       cameras_more: 3,
       limited_by: gpu ? 'nvdec' : 'cpu',

@@ -92,6 +92,18 @@ describe('decodeCamera', () => {
 });
 
 describe('decodeSystem', () => {
+  it('reads what is reduced and which cards there are', () => {
+    const s = decodeSystem({
+      platform: { gpus: [{ index: 1, name: 'L4', cameras: 3, utilisation: 0.5, state: 'lost', reason: 'gone' }, 7] },
+      governor: { reducing: true, reason: 'too much', since: '2026-01-01T00:00:00Z', asked_fps: 40, allowed_fps: 30, cameras: 2 },
+    });
+    expect(s.platform.gpus.map((g) => [g.index, g.state, g.reason])).toEqual([[1, 'lost', 'gone'], [0, '', '']]);
+    expect(s.governor).toEqual({ reducing: true, reason: 'too much', since: Date.UTC(2026, 0, 1), askedFps: 40, allowedFps: 30, cameras: 2 });
+    const c = decodeCamera({ id: 'a', analysed: { fps: 3, asked_fps: 10, weight: 1, reduced_because: 'too much' } });
+    expect(c).toMatchObject({ askedFps: 10, reducedBecause: 'too much' });
+    expect(decodeCamera({ id: 'a' })).toMatchObject({ askedFps: 0, reducedBecause: '' });
+  });
+
   it('leaves out what a machine lacks', () => {
     const capacity = (v: unknown) => decodeSystem({ capacity: v }).capacity;
     expect(capacity({ cameras_more: 3, limited_by: 'cpu', shares: { cpu: 0.5, gpu: null, nvdec: 'x' }, short: ['cpu', 7] })).toEqual({

@@ -10,6 +10,8 @@ import {
   type Detection,
   type DetectedObject,
   type Drop,
+  type Governor,
+  type Gpu,
   type Inference,
   type Memory,
   type Platform,
@@ -132,6 +134,8 @@ export function decodeCamera(v: unknown): Camera | null {
     fps: number(c['fps']),
     detecting: c['detecting'] !== false,
     inferredFps: number(c['inferred_fps']),
+    askedFps: number(fields(c['analysed'])['asked_fps']),
+    reducedBecause: text(fields(c['analysed'])['reduced_because']),
     frames: number(c['frames']),
     inferred: number(c['inferred']),
     decoder: text(c['decoder']),
@@ -153,6 +157,30 @@ export function decodeCameras(v: unknown): Camera[] {
   return list(v).flatMap((c) => decodeCamera(c) ?? []);
 }
 
+function gpu(v: unknown): Gpu {
+  const g = fields(v);
+  return {
+    index: number(g['index']),
+    name: text(g['name']),
+    cameras: number(g['cameras']),
+    utilisation: number(g['utilisation']),
+    state: text(g['state']),
+    reason: text(g['reason']),
+  };
+}
+
+function governor(v: unknown): Governor {
+  const g = fields(v);
+  return {
+    reducing: flag(g['reducing']),
+    reason: text(g['reason']),
+    since: time(g['since']),
+    askedFps: number(g['asked_fps']),
+    allowedFps: number(g['allowed_fps']),
+    cameras: number(g['cameras']),
+  };
+}
+
 function platform(v: unknown): Platform {
   const p = fields(v);
   return {
@@ -165,6 +193,7 @@ function platform(v: unknown): Platform {
     cores: number(p['cores']),
     os: text(p['os']),
     arch: text(p['arch']),
+    gpus: list(p['gpus']).map(gpu),
     notes: texts(p['notes']),
   };
 }
@@ -217,6 +246,7 @@ export function decodeSystem(v: unknown): System {
     platform: platform(s['platform']),
     memory: memory(s['memory']),
     inference: inference(s['inference']),
+    governor: governor(s['governor']),
     capacity: capacity(s['capacity']),
   };
 }

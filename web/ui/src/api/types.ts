@@ -70,6 +70,10 @@ export interface Camera {
   /** False where the configuration turns detection off. */
   detecting: boolean;
   inferredFps: number;
+  /** What is asked of this camera, 0 = not known. */
+  askedFps: number;
+  /** Why less is analysed than asked; '' where it is not. */
+  reducedBecause: string;
   frames: number;
   inferred: number;
   decoder: string;
@@ -102,7 +106,30 @@ export interface Platform {
   cores: number;
   os: string;
   arch: string;
+  gpus: Gpu[];
   notes: string[];
+}
+
+/** A card that serves, or was meant to. */
+export interface Gpu {
+  index: number;
+  name: string;
+  cameras: number;
+  /** 0 to 1 */
+  utilisation: number;
+  /** ok, lost or unused */
+  state: string;
+  reason: string;
+}
+
+/** What keeps pictures young when more is asked than can be done. */
+export interface Governor {
+  reducing: boolean;
+  reason: string;
+  since: number | null;
+  askedFps: number;
+  allowedFps: number;
+  cameras: number;
 }
 
 export interface Memory {
@@ -148,6 +175,7 @@ export interface System {
   platform: Platform;
   memory: Memory;
   inference: Inference;
+  governor: Governor;
   capacity: Capacity;
 }
 

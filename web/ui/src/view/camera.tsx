@@ -11,7 +11,7 @@ import type { Screen } from '../live/screen';
 import { go, linkTo } from '../route';
 import { codecWords, memoryWords, stageWords, tlsWords, trackWords } from '../words';
 import { StateChip, useShownState } from './chip';
-import { DropTable } from './drops';
+import { DropTable, ReducedLine } from './drops';
 import { Facts } from './facts';
 import { Arrow, Close } from './icons';
 import { useNow } from './now';
@@ -136,6 +136,7 @@ function AgePanel({ camera }: { camera: Camera }): JSX.Element {
         <Hero label="Camera" value={live ? `${fps(camera.fps)} fps` : '–'} />
         <Hero label="Analysed" value={!live ? '–' : camera.detecting ? `${fps(camera.inferredFps)} fps` : 'off'} />
       </div>
+      <ReducedLine camera={camera} />
       <Sparkline samples={poller.history.of(camera.id)} now={at} />
       <StageTable camera={camera} />
     </Panel>

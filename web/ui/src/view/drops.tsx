@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Camera } from '../api/types';
-import { count } from '../format';
+import { count, fps } from '../format';
 import { dropWords } from '../words';
 
 const most = 2;
@@ -13,6 +13,16 @@ export function DropLine({ camera }: { camera: Camera }): JSX.Element {
   return (
     <p class="drops" data-testid="drops">
       {shown.length > 0 ? `Skipped: ${shown.join(' · ')}` : 'No pictures skipped'}
+    </p>
+  );
+}
+
+/** Why less is analysed than the camera is set to; nothing where it is not. */
+export function ReducedLine({ camera }: { camera: Camera }): JSX.Element | null {
+  if (camera.reducedBecause === '') return null;
+  return (
+    <p class="drops" data-testid="reduced">
+      Reduced from {fps(camera.askedFps)} fps: {camera.reducedBecause}
     </p>
   );
 }

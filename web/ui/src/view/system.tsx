@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useApp, useSnapshot } from '../app';
-import type { Capacity, Memory, System } from '../api/types';
+import type { Capacity, Gpu, Memory, System } from '../api/types';
 import { bytes, fps, ms, span } from '../format';
 import { memoryWords, platformWords, providerWords, resourceWords } from '../words';
 import { Facts } from './facts';
@@ -9,7 +9,7 @@ import { Note, Warning } from './icons';
 export function SystemPage({ system }: { system: System }): JSX.Element {
   const { clock } = useApp();
   const { at } = useSnapshot();
-  const { platform: p, inference: i } = system;
+  const { platform: p, inference: i, governor: g } = system;
   return (
     <div data-testid="system">
       <div class="page-head">
@@ -21,6 +21,7 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
             facts={[
               ['Model', i.model],
               ['Precision', i.precision],
+              ['Reduced', g.reducing ? `to ${fps(g.allowedFps)} of ${fps(g.askedFps)} pictures a second (${g.cameras} cameras): ${g.reason}` : ''],
               ['Speed', i.fps > 0 ? `${fps(i.fps)} pictures a second` : ''],
               ['One run', i.run ? `${ms(i.run.p50)} p50, ${ms(i.run.p95)} p95` : ''],
               ['Probe at start', i.probeMs > 0 ? `${i.probeMs.toFixed(1)} ms a picture` : ''],
@@ -48,7 +49,7 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
           <Facts
             facts={[
               ['Because', p.why],
-              ['GPU', p.gpu],
+              ...(p.gpus.length > 0 ? p.gpus.map(gpuFact) : [['GPU', p.gpu] as const]),
               ['Driver', p.driver],
               ['CUDA', p.cuda],
               ['Processor', p.cpu],
@@ -72,6 +73,14 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
       </div>
     </div>
   );
+}
+
+function gpuFact(gpu: Gpu): readonly [string, string] {
+  const does =
+    gpu.state === 'ok'
+      ? `${gpu.cameras} ${gpu.cameras === 1 ? 'camera' : 'cameras'}, engine at work ${(100 * gpu.utilisation).toFixed(0)} % of the time`
+      : `${gpu.state}: ${gpu.reason}`;
+  return [`GPU ${gpu.index}`, `${gpu.name}: ${does}`];
 }
 
 function capacityLead(c: Capacity): string {

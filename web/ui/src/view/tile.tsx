@@ -4,7 +4,7 @@ import type { Camera } from '../api/types';
 import { count, fps, ms, span } from '../format';
 import { linkTo } from '../route';
 import { StateChip, useShownState } from './chip';
-import { DropLine } from './drops';
+import { DropLine, ReducedLine } from './drops';
 import { Picture } from './picture';
 import { Sparkline } from './sparkline';
 
@@ -23,6 +23,7 @@ export function Tile({ camera }: { camera: Camera }): JSX.Element {
           <StateChip state={camera.state} />
         </div>
         {camera.state === 'live' ? <LiveFigures camera={camera} known={state !== 'unknown'} /> : <Standing camera={camera} />}
+        <ReducedLine camera={camera} />
         <DropLine camera={camera} />
       </div>
     </li>
