@@ -103,6 +103,12 @@ type Decoder interface {
 	Close()
 }
 
+// Sparing is a Decoder that may leave pictures out. Sparse says that the next one
+// comes with the next random access point, and that this is no stall.
+type Sparing interface {
+	Sparse() bool
+}
+
 // Patient is a Decoder that may wait for its turn at something that it shares
 // with other cameras. Queued is how long it has waited so far, the wait that
 // goes on included: that time is not held against the camera.

@@ -71,8 +71,7 @@ func (ses *session) Stream(info StreamInfo) error {
 		return context.Canceled
 	}
 	ses.opened()
-	patient, _ := decoder.(Patient)
-	ses.watch.described(time.Now(), info.Transport, patient)
+	ses.watch.described(time.Now(), info.Transport, decoder)
 	ses.s.described(info)
 	return nil
 }

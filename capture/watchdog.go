@@ -37,6 +37,7 @@ type watchdog struct {
 	interval  time.Duration // between access units, smoothed
 	keyPeriod time.Duration // between random access points, the longest of late
 	patient   Patient       // the decoder, where it may wait for its turn
+	sparing   Sparing       // the decoder, where it may leave pictures out
 }
 
 func (w *watchdog) start(now time.Time) {
@@ -46,10 +47,12 @@ func (w *watchdog) start(now time.Time) {
 }
 
 // described notes that the camera said what comes.
-func (w *watchdog) described(now time.Time, transport string, patient Patient) {
+func (w *watchdog) described(now time.Time, transport string, decoder Decoder) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.transport, w.patient = transport, patient
+	w.transport = transport
+	w.patient, _ = decoder.(Patient)
+	w.sparing, _ = decoder.(Sparing)
 	if w.phase == PhaseConnect {
 		w.phase, w.since, w.units = PhaseFirstFrame, now, 0
 	}
@@ -98,15 +101,23 @@ func (w *watchdog) limitLocked() time.Duration {
 		return w.first + w.patient.Queued()
 	case w.phase == PhaseFirstFrame:
 		return w.first
+	case w.stall > 0 && w.sparing != nil && w.sparing.Sparse():
+		return max(w.stall, w.derivedLocked())
 	case w.stall > 0:
 		return w.stall
-	case w.keyPeriod == 0:
-		return stallUnknown
 	default:
-		// After a loss the decoder may wait for the next key frame: that long
-		// is no stall.
-		return min(max(stallMin, 2*w.keyPeriod+time.Second, 20*w.interval), stallMax)
+		return w.derivedLocked()
 	}
+}
+
+// derivedLocked is the limit that the stream's rhythm gives.
+func (w *watchdog) derivedLocked() time.Duration {
+	if w.keyPeriod == 0 {
+		return stallUnknown
+	}
+	// After a loss, or where only key frames are decoded, the next picture may come
+	// with the next key frame: that long is no stall.
+	return min(max(stallMin, 2*w.keyPeriod+time.Second, 20*w.interval), stallMax)
 }
 
 // check gives the time left, and an error once there is none.

@@ -50,7 +50,7 @@ func newBackend() *backend {
 				Track: &web.Track{Index: 1, Of: 2, Codec: "h264", Control: "trackID=0"}, Attempts: 1, Damaged: 3,
 				LastError: &web.LastError{At: began, Reason: "The camera closed the session"}, Detecting: true, InferredFPS: 9.5,
 				Analysed: &web.Analysed{FPS: 9.5, AskedFPS: 10, Weight: 2, ReducedBecause: "the engine cannot keep up"},
-				Frames: 120, Inferred: 100, Dropped: map[string]uint64{"replaced": 20}, AgeMS: &web.Percentiles{P50: 41, P95: 80, P99: 120},
+				Frames:   120, Inferred: 100, Dropped: map[string]uint64{"replaced": 20}, AgeMS: &web.Percentiles{P50: 41, P95: 80, P99: 120},
 				StagesMS: web.Stages{Decoded: &web.Percentiles{P50: 3, P95: 4, P99: 5}}, Pool: &web.Pool{Slots: 12, InUse: 5, HighWater: 7, Bytes: 4096, Pinned: true},
 			},
 			{ID: "yard", Name: "yard", State: "backoff", Reason: "the camera refused the connection", Since: began, Attempts: 3, NextAttemptAt: &retry},

@@ -65,7 +65,9 @@ type Decoder struct {
 	gate     gate
 	filter   filter
 	lines    lineLimiter
+	skip     skipper
 	next     int64 // PTS of the next unit
+	shown    int64 // that of the last one whose picture was published
 	emit     func(*framepool.Frame)
 	take     func(*avcodec.Picture) // d.picture, bound once
 
@@ -122,6 +124,8 @@ func (d *Decoder) setUp() {
 	d.surfaces = surfaces{opts: &d.opts, filter: &d.filter, log: d.log}
 	d.pools = pools{opts: &d.opts, need: &d.filter.need, log: d.log}
 	d.filter = newFilter(codec)
+	d.skip.codec = codec
+	d.shown = -1
 	d.gate = gate{codec: codec, open: codec == capture.MJPEG}
 	d.lines = lineLimiter{log: d.log, now: d.now}
 	d.take = d.picture
@@ -147,6 +151,23 @@ func (d *Decoder) Decode(au *capture.AccessUnit, emit func(*framepool.Frame)) er
 	if d.closed {
 		return fmt.Errorf("decode access unit: %w", avcodec.ErrClosed)
 	}
+	if d.skip.leaves(au) {
+		return nil
+	}
+	if d.skip.lost() {
+		whole := *au // nothing before it is there to build on
+		whole.LossBefore = true
+		au = &whole
+	}
+	key := d.next
+	err := d.decode(au, emit)
+	if au.RandomAccess {
+		d.skip.decoded(d.shown == key)
+	}
+	return err
+}
+
+func (d *Decoder) decode(au *capture.AccessUnit, emit func(*framepool.Frame)) error {
 	d.emit = emit
 	if err := d.prepare(au); err != nil {
 		return err

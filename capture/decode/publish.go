@@ -39,6 +39,7 @@ func (d *Decoder) publish(p *avcodec.Picture, u *unit) {
 		return
 	}
 	d.counts.frames.Add(1)
+	d.shown = u.key
 	d.emit(f)
 }
 

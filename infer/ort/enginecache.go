@@ -39,15 +39,15 @@ const (
 	// maxNote and maxEngine bound what is read.
 	maxNote   = 64 << 10
 	maxEngine = 2 << 30
-	// maxEngines bounds the engines of all models together.
+	// maxEngines bounds the engines of all models and GPUs together.
 	maxEngines = 8
 )
 
 // errNoEngine says that the cache has none of the key.
 var errNoEngine = errors.New("none is stored")
 
-// stem is the beginning of the names of the key's files: the model, then all of
-// the key.
+// stem is the beginning of the names of the key's files: the model, the GPU, then
+// all of the key.
 func (k engineKey) stem() string {
 	text, err := json.Marshal(k)
 	if err != nil {
@@ -57,7 +57,12 @@ func (k engineKey) stem() string {
 	return k.family() + "-" + hex.EncodeToString(sum[:10])
 }
 
-func (k engineKey) family() string { return k.Model[:min(16, len(k.Model))] }
+// family is the beginning that an engine shares with those that it replaces: those
+// of the same model on the same GPU.
+func (k engineKey) family() string {
+	gpu := sha256.Sum256([]byte(k.GPU))
+	return k.Model[:min(16, len(k.Model))] + "-" + hex.EncodeToString(gpu[:4])
+}
 
 // engineNote lies beside an engine and says what it is.
 type engineNote struct {

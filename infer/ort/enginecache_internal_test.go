@@ -152,6 +152,23 @@ func TestEngineCacheIsBounded(t *testing.T) {
 	}
 }
 
+// Two cards in one machine keep an engine of the same model each.
+func TestEngineCacheOfSeveralGPUs(t *testing.T) {
+	c := engineCache{dir: t.TempDir()}
+	first, second := testKey('a'), testKey('a')
+	second.GPU = "GPU-another"
+	for _, key := range []engineKey{first, second} {
+		if err := c.store(key, []byte("engine of "+key.GPU)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []engineKey{first, second} {
+		if _, err := c.load(key); err != nil {
+			t.Errorf("engine of %s: %v", key.GPU, err)
+		}
+	}
+}
+
 func TestEngineCacheWithoutAPlace(t *testing.T) {
 	var none engineCache
 	if err := none.store(testKey('a'), []byte("engine")); err != nil {

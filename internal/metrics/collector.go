@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,9 @@ import (
 // into a reason cannot grow the number of series for ever.
 const maxReasons = 32
 
+// maxGPUs bounds the series of cards; machines have up to 16.
+const maxGPUs = 64
+
 // collector makes metrics of snapshots. It keeps nothing between scrapes.
 type collector struct {
 	snapshot func() Snapshot
@@ -21,6 +25,8 @@ type collector struct {
 	slots, highWater, exhausted                *prometheus.Desc
 	age, run, batch                            *prometheus.Desc
 	viewers, poolBytes, pinned, limit          *prometheus.Desc
+	gpuUp, gpuCameras, gpuUse                  *prometheus.Desc
+	asked, allowed                             *prometheus.Desc
 }
 
 func newCollector(snapshot func() Snapshot) *collector {
@@ -28,22 +34,27 @@ func newCollector(snapshot func() Snapshot) *collector {
 		return prometheus.NewDesc("edgecam_"+name, help, labels, nil)
 	}
 	return &collector{
-		snapshot:  snapshot,
-		frames:    desc("frames_total", "Pictures decoded.", "camera"),
-		inferred:  desc("frames_inferred_total", "Pictures inferred.", "camera"),
-		sessions:  desc("sessions_total", "Sessions with the camera that were tried.", "camera"),
-		dropped:   desc("frames_dropped_total", "Pictures that were not inferred, by reason.", "camera", "reason"),
-		state:     desc("camera_state", "1 for the state that the camera is in, 0 for all others.", "camera", "state"),
-		slots:     desc("pool_slots", "Slots of the camera's frame pool, by what they are doing.", "camera", "state"),
-		highWater: desc("pool_slots_high_water", "Most slots of the camera's frame pool that were in use at once.", "camera"),
-		exhausted: desc("pool_exhausted_total", "Times that the camera's frame pool had no free slot.", "camera"),
-		age:       desc("frame_age_seconds", "Age of frames as they leave a stage, from the arrival of their last packet.", "camera", "stage"),
-		run:       desc("inference_seconds", "Time of one inference run."),
-		batch:     desc("batch_size", "Pictures in one inference run."),
-		viewers:   desc("viewers", "Open streams, by kind.", "kind"),
-		poolBytes: desc("pool_bytes", "Memory reserved by all frame pools."),
-		pinned:    desc("pinned_bytes", "Memory of the frame pools that is locked in RAM."),
-		limit:     desc("pool_limit_bytes", "The most memory that frame pools may reserve, 0 for no limit."),
+		snapshot:   snapshot,
+		frames:     desc("frames_total", "Pictures decoded.", "camera"),
+		inferred:   desc("frames_inferred_total", "Pictures inferred.", "camera"),
+		sessions:   desc("sessions_total", "Sessions with the camera that were tried.", "camera"),
+		dropped:    desc("frames_dropped_total", "Pictures that were not inferred, by reason.", "camera", "reason"),
+		state:      desc("camera_state", "1 for the state that the camera is in, 0 for all others.", "camera", "state"),
+		slots:      desc("pool_slots", "Slots of the camera's frame pool, by what they are doing.", "camera", "state"),
+		highWater:  desc("pool_slots_high_water", "Most slots of the camera's frame pool that were in use at once.", "camera"),
+		exhausted:  desc("pool_exhausted_total", "Times that the camera's frame pool had no free slot.", "camera"),
+		age:        desc("frame_age_seconds", "Age of frames as they leave a stage, from the arrival of their last packet.", "camera", "stage"),
+		run:        desc("inference_seconds", "Time of one inference run."),
+		batch:      desc("batch_size", "Pictures in one inference run."),
+		viewers:    desc("viewers", "Open streams, by kind.", "kind"),
+		poolBytes:  desc("pool_bytes", "Memory reserved by all frame pools."),
+		pinned:     desc("pinned_bytes", "Memory of the frame pools that is locked in RAM."),
+		gpuUp:      desc("gpu_up", "1 for a card that serves, 0 for one that is lost.", "gpu"),
+		gpuCameras: desc("gpu_cameras", "Cameras on the card.", "gpu"),
+		gpuUse:     desc("gpu_engine_utilisation", "Part of the last second that the card's engine was at work.", "gpu"),
+		asked:      desc("analysed_fps_asked", "Pictures a second that all cameras ask to be analysed."),
+		allowed:    desc("analysed_fps_allowed", "Pictures a second that may be analysed; less than asked under overload."),
+		limit:      desc("pool_limit_bytes", "The most memory that frame pools may reserve, 0 for no limit."),
 	}
 }
 
@@ -73,9 +84,24 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, kind := range slices.Sorted(maps.Keys(s.Viewers)) {
 		gauge(out, c.viewers, float64(s.Viewers[kind]), kind)
 	}
+	for i := range s.GPUs[:min(len(s.GPUs), maxGPUs)] {
+		c.gpu(out, &s.GPUs[i])
+	}
+	gauge(out, c.asked, s.AskedFPS)
+	gauge(out, c.allowed, s.AllowedFPS)
 	gauge(out, c.poolBytes, float64(s.PoolBytes))
 	gauge(out, c.pinned, float64(s.PinnedBytes))
 	gauge(out, c.limit, float64(s.LimitBytes))
+}
+
+func (c *collector) gpu(out chan<- prometheus.Metric, g *GPU) {
+	index, up := strconv.Itoa(g.Index), 0.0
+	if g.Up {
+		up = 1
+	}
+	gauge(out, c.gpuUp, up, index)
+	gauge(out, c.gpuCameras, float64(g.Cameras), index)
+	gauge(out, c.gpuUse, g.Utilisation, index)
 }
 
 func (c *collector) camera(out chan<- prometheus.Metric, cam *Camera) {

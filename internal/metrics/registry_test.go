@@ -36,6 +36,8 @@ func sample() metrics.Snapshot {
 		Inference: run.Snapshot(),
 		Batch:     batch.Snapshot(),
 		Viewers:   map[string]int{"pictures": 2, "detections": 1},
+		GPUs:      []metrics.GPU{{Index: 0, Up: true, Cameras: 3, Utilisation: 0.5}, {Index: 1}},
+		AskedFPS:  40, AllowedFPS: 30,
 		PoolBytes: 4096, PinnedBytes: 1024, LimitBytes: 8192,
 	}
 }
@@ -59,6 +61,12 @@ func scrape(t *testing.T, h http.Handler) (int, string) {
 // The names and labels are what users' dashboards and alerts are made of.
 func TestExposition(t *testing.T) {
 	const want = `
+# HELP edgecam_analysed_fps_allowed Pictures a second that may be analysed; less than asked under overload.
+# TYPE edgecam_analysed_fps_allowed gauge
+edgecam_analysed_fps_allowed 30
+# HELP edgecam_analysed_fps_asked Pictures a second that all cameras ask to be analysed.
+# TYPE edgecam_analysed_fps_asked gauge
+edgecam_analysed_fps_asked 40
 # HELP edgecam_batch_size Pictures in one inference run.
 # TYPE edgecam_batch_size histogram
 edgecam_batch_size_bucket{le="1"} 0
@@ -97,6 +105,18 @@ edgecam_frames_dropped_total{camera="gate",reason="replaced"} 19
 # TYPE edgecam_frames_total counter
 edgecam_frames_total{camera="gate"} 120
 edgecam_frames_total{camera="yard"} 0
+# HELP edgecam_gpu_cameras Cameras on the card.
+# TYPE edgecam_gpu_cameras gauge
+edgecam_gpu_cameras{gpu="0"} 3
+edgecam_gpu_cameras{gpu="1"} 0
+# HELP edgecam_gpu_engine_utilisation Part of the last second that the card's engine was at work.
+# TYPE edgecam_gpu_engine_utilisation gauge
+edgecam_gpu_engine_utilisation{gpu="0"} 0.5
+edgecam_gpu_engine_utilisation{gpu="1"} 0
+# HELP edgecam_gpu_up 1 for a card that serves, 0 for one that is lost.
+# TYPE edgecam_gpu_up gauge
+edgecam_gpu_up{gpu="0"} 1
+edgecam_gpu_up{gpu="1"} 0
 # HELP edgecam_inference_seconds Time of one inference run.
 # TYPE edgecam_inference_seconds histogram
 edgecam_inference_seconds_bucket{le="0.02"} 0

@@ -6,10 +6,21 @@ type Snapshot struct {
 	Inference Counts         // seconds of each run
 	Batch     Counts         // pictures in each run
 	Viewers   map[string]int // open streams by kind, e.g. "pictures", "detections"
+	GPUs      []GPU
+
+	AskedFPS, AllowedFPS float64 // pictures a second that cameras ask to be analysed, and may have
 
 	PoolBytes   int64 // reserved by all pools
 	PinnedBytes int64 // of these locked in RAM
 	LimitBytes  int64 // the most that pools may reserve; 0 = no limit
+}
+
+// GPU is one card that serves, or did.
+type GPU struct {
+	Index       int
+	Up          bool // it is not lost
+	Cameras     int
+	Utilisation float64 // part of the last second that its engine was at work
 }
 
 // Camera is one camera's part. Counters count since start and never go back

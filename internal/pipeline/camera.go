@@ -236,11 +236,10 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	if c.gone {
 		return
 	}
-	m := f.Meta()
-	if tooOld(m.Received, c.p.now()) && at.batched.Sub(m.Received) > waitedLong {
-		// Too old for having waited. An engine that takes as long by itself is all
-		// that there is: what it was given fresh is shown, with its age.
+	m, published := f.Meta(), c.p.now()
+	if published.Sub(m.Received) > at.oldest() {
 		c.drops.add(dropTooOld)
+		c.st.load.lost.Add(1)
 		return
 	}
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
@@ -249,7 +248,6 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	if drawn || watched {
 		objects = c.objects(tracked)
 	}
-	published := c.p.now()
 	// The counts come first: who hears of a detection finds it counted.
 	c.ages.observe(m, at, published)
 	c.observed(m, at, published)

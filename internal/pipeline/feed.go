@@ -52,21 +52,30 @@ func (f *feed) offer(p picture) {
 	box.put(p)
 }
 
-// join adds a viewer; the first one starts the drawing.
+// join adds a viewer; with the first one the drawing begins, of all the camera's
+// pictures.
 func (f *feed) join(v *pictureStream) {
+	if f.admit(v) {
+		f.p.watchedNow(f.camera)
+	}
+}
+
+// admit is join, and true for the first viewer.
+func (f *feed) admit(v *pictureStream) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		v.cameraGone(f.camera)
-		return
+		return false
 	}
 	f.viewers[v] = struct{}{}
 	if f.box != nil {
-		return
+		return false
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.box, f.stop, f.stopped = newPictureBox(), cancel, make(chan struct{})
 	go f.run(ctx, f.box, f.stopped)
+	return true
 }
 
 // leave removes a viewer; the last one stops the drawing and waits for its end.

@@ -103,7 +103,7 @@ func (s *station) tellLocked(now time.Time, state schedule.GovernorState) {
 
 // claim is what the camera asks of its station.
 func (c *camera) claim(now time.Time) schedule.Claim {
-	wish := c.supervisor.Status().FPS
+	wish := c.streamFPS()
 	if asked := c.cfg.Detect.FPS; asked > 0 {
 		wish = min(wish, asked)
 	}
@@ -151,7 +151,7 @@ func (c *camera) analysed() *web.Analysed {
 	}
 	asked := c.cfg.Detect.FPS
 	if asked == 0 {
-		asked = c.supervisor.Status().FPS
+		asked = c.streamFPS()
 	}
 	return &web.Analysed{
 		FPS: c.inferred.perSecond(c.p.now()), AskedFPS: asked, Weight: c.cfg.Detect.Priority, ReducedBecause: c.limit.reason(),

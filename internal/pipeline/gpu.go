@@ -116,7 +116,9 @@ func (g *GPU) again(ctx context.Context) (*GPU, error) {
 }
 
 func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
-	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{Index: g.card.Index, CallTimeout: o.CallTimeout, Reset: o.reset, Logger: o.Logger}); err != nil {
+	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{
+		Index: g.card.Index, CallTimeout: o.CallTimeout, Reset: o.reset, CPUs: platform.NodeCPUs(g.card.NUMANode), Logger: o.Logger,
+	}); err != nil {
 		return err
 	}
 	if g.rules.Register {

@@ -9,6 +9,16 @@ func (p *Pipeline) Metrics() metrics.Snapshot {
 		Inference: p.engineStats.seconds.Snapshot(), Batch: p.engineStats.images.Snapshot(),
 		PoolBytes: m.PoolBytes, PinnedBytes: m.PinnedBytes, LimitBytes: m.LimitBytes,
 	}
+	g := p.governors()
+	s.AskedFPS, s.AllowedFPS = g.AskedFPS, g.AllowedFPS
+	for _, card := range p.gpus() {
+		if card.State == gpuUnused {
+			continue
+		}
+		s.GPUs = append(s.GPUs, metrics.GPU{
+			Index: card.Index, Up: card.State == gpuOK, Cameras: card.Cameras, Utilisation: card.Utilisation,
+		})
+	}
 	for _, c := range p.sorted() {
 		s.Cameras = append(s.Cameras, c.metrics())
 	}

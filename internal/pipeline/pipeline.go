@@ -154,6 +154,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		p.running.Go(func() error { p.watch(ctx, b); return nil })
 	}
 	p.running.Go(func() error { p.meter(ctx); return nil })
+	p.running.Go(func() error { p.spare(ctx); return nil })
 	for _, r := range p.cameras {
 		p.startLocked(r)
 	}

@@ -25,6 +25,13 @@ const (
 	reopenFirst, reopenLongest = 5 * time.Second, 10 * time.Minute
 )
 
+// The states of a card; their words are part of the HTTP contract.
+const (
+	gpuOK     = "ok"
+	gpuLost   = "lost"
+	gpuUnused = "unused"
+)
+
 // UnusedGPU is a card that was meant to serve and cannot.
 type UnusedGPU struct {
 	Card   platform.GPU
@@ -473,9 +480,9 @@ func (p *Pipeline) gpus() []web.GPU {
 		}
 		card := &b.st.gpu.card
 		_, use := b.st.governor.state()
-		g := web.GPU{Index: card.Index, UUID: card.UUID, Name: card.Name, Cameras: cameras[i], Utilisation: use, State: "ok"}
+		g := web.GPU{Index: card.Index, UUID: card.UUID, Name: card.Name, Cameras: cameras[i], Utilisation: use, State: gpuOK}
 		if err := b.st.lost(); err != nil {
-			g.State, g.Reason, g.Utilisation = "lost", err.Error(), 0
+			g.State, g.Reason, g.Utilisation = gpuLost, err.Error(), 0
 			if b.note != "" {
 				g.Reason += "; " + b.note
 			}
@@ -483,7 +490,7 @@ func (p *Pipeline) gpus() []web.GPU {
 		out = append(out, g)
 	}
 	for _, u := range p.unused {
-		out = append(out, web.GPU{Index: u.Card.Index, UUID: u.Card.UUID, Name: u.Card.Name, State: "unused", Reason: u.Reason})
+		out = append(out, web.GPU{Index: u.Card.Index, UUID: u.Card.UUID, Name: u.Card.Name, State: gpuUnused, Reason: u.Reason})
 	}
 	return out
 }

@@ -23,7 +23,11 @@ type batch struct {
 }
 
 // stamps are the moments of one batch (monotonic).
-type stamps struct{ batched, inferred time.Time }
+type stamps struct {
+	batched, inferred time.Time
+
+	usual time.Duration // that a run of so many pictures takes
+}
 
 // newBatch makes room for n jobs.
 func newBatch(n int) *batch {

@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+// What is published is under a second old, unless the engine is slow by itself.
+func TestOldest(t *testing.T) {
+	for _, tt := range []struct{ usual, want time.Duration }{
+		{0, time.Second},
+		{30 * time.Millisecond, time.Second},
+		{600 * time.Millisecond, time.Second},
+		{2 * time.Second, 2750 * time.Millisecond},
+	} {
+		if got := (stamps{usual: tt.usual}).oldest(); got != tt.want {
+			t.Errorf("usual run of %v: %v, want %v", tt.usual, got, tt.want)
+		}
+	}
+}
+
 func TestBeyond(t *testing.T) {
 	for _, tt := range []struct {
 		age, run time.Duration

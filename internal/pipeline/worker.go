@@ -88,7 +88,7 @@ func (w *worker) begin(r runner, n int) {
 	for _, j := range b.jobs {
 		j.lane.cam.raw.offer(picture{frame: j.frame, gpu: w.st.gpu})
 	}
-	b.at.batched = w.now()
+	b.at.batched, b.at.usual = w.now(), w.st.times.Of(len(b.jobs))
 	if len(w.flying) == 0 {
 		w.pulse.busy(b.at.batched)
 	}
@@ -165,6 +165,13 @@ func (w *worker) fill(b *batch, n int) {
 // gets the frames that are fresh.
 func beyond(age, run time.Duration) bool {
 	return age > maxFrameAge || age > waitedLong && age+run > maxFrameAge
+}
+
+// oldest is the age at which a result is of no use any more. An engine that
+// usually takes most of a second by itself is all that there is: what it made of
+// a fresh frame is published, with its age.
+func (s stamps) oldest() time.Duration {
+	return max(maxFrameAge, waitedLong+s.usual*5/4)
 }
 
 // threshold gives the lowest score that any camera of the batch asks of a

@@ -24,7 +24,10 @@ type DeviceOptions struct {
 	// kernels that anything in the process has in it. That is the only way out
 	// of a context that failed while a library still holds it; everything else
 	// that uses the GPU must have been stopped.
-	Reset  bool
+	Reset bool
+	// CPUs are the processors near the device: its goroutine's thread stays on them.
+	// Empty means any.
+	CPUs   []int
 	Logger *slog.Logger // it defaults to discarding
 }
 
@@ -243,6 +246,9 @@ func (dev *Device) hang(cause *TimeoutError) {
 func (dev *Device) run(table *calls, o DeviceOptions, opened chan<- error) {
 	runtime.LockOSThread()
 	defer close(dev.done)
+	if err := stayOn(o.CPUs); err != nil {
+		dev.logger.Warn("the GPU's thread is not kept near it", "err", err)
+	}
 	c := &Context{calls: table}
 	if err := dev.open(c, o); err != nil {
 		opened <- err

@@ -134,6 +134,8 @@ func TestSkipFor(t *testing.T) {
 		{13, schedule.Rates{All: 25, Reference: 12.5, Key: 1}, schedule.SkipNothing},
 		{5, schedule.Rates{All: 25, Reference: 25, Key: 1}, schedule.SkipNothing},
 		{0.1, schedule.Rates{}, schedule.SkipNothing},
+		{0.1, schedule.Rates{All: 25, Reference: 25, Key: 0.2}, schedule.SkipNothing},
+		{0.1, schedule.Rates{All: 25, Reference: 20, Key: 0.2}, schedule.SkipNonReference},
 	}
 	for _, c := range cases {
 		if got := schedule.SkipFor(c.fps, c.rates); got != c.want {

@@ -11,6 +11,10 @@ const (
 	SkipNonKey
 )
 
+// leastKey is how many key pictures a second there must be for others to be left
+// out: whoever begins to watch waits for the next one, and a snapshot too.
+const leastKey = 0.5
+
 // enough is the part of the asked rate that is as good as all of it: rates are
 // measured from intervals that jitter.
 const enough = 0.99
@@ -24,7 +28,7 @@ func SkipFor(fps float64, r Rates) Skip {
 	switch {
 	case fps <= 0:
 		return SkipNothing
-	case r.Key >= enough*fps:
+	case r.Key >= enough*max(fps, leastKey):
 		return SkipNonKey
 	case r.Reference >= enough*fps && r.Reference < r.All:
 		return SkipNonReference

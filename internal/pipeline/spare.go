@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"edgecam/capture/decode"
+	"edgecam/internal/pipeline/schedule"
+)
+
+// spareEvery is how often it is looked at which pictures need not be decoded.
+const spareEvery = time.Second
+
+// spare leaves pictures undecoded that nobody wants, until ctx ends.
+func (p *Pipeline) spare(ctx context.Context) {
+	tick := time.NewTicker(spareEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, c := range p.sorted() {
+			c.spare()
+		}
+	}
+}
+
+// watchedNow has a camera decode everything at once: somebody has begun to watch.
+func (p *Pipeline) watchedNow(id string) {
+	if c, ok := p.camera(id); ok {
+		c.skip(schedule.SkipNothing)
+	}
+}
+
+// spare decides what the camera's decoder leaves out. A camera that nobody watches
+// needs the pictures that are analysed, and no others.
+func (c *camera) spare() {
+	if c.lane == nil {
+		return
+	}
+	level := schedule.SkipNothing
+	if !c.raw.watched() && !c.annotated.watched() {
+		level = schedule.SkipFor(c.limit.of(c.cfg.Detect.FPS), c.rates())
+	}
+	c.skip(level)
+	if level != schedule.SkipNothing && (c.raw.watched() || c.annotated.watched()) {
+		c.skip(schedule.SkipNothing) // it began in between
+	}
+}
+
+// skip tells the decoder of the session, if there is one.
+func (c *camera) skip(level schedule.Skip) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.decoder == nil {
+		return
+	}
+	switch level {
+	case schedule.SkipNonKey:
+		c.decoder.SetSkip(decode.SkipNonKey)
+	case schedule.SkipNonReference:
+		c.decoder.SetSkip(decode.SkipNonReference)
+	case schedule.SkipNothing:
+		c.decoder.SetSkip(decode.SkipNothing)
+	}
+}
+
+// rates are those of the camera's stream, whether its pictures are decoded or not.
+func (c *camera) rates() schedule.Rates {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.decoder == nil {
+		return schedule.Rates{}
+	}
+	return schedule.Rates(c.decoder.Rates())
+}
+
+// streamFPS is the rate of the camera's stream: that of the pictures decoded, or
+// what is known of the stream where some are left out.
+func (c *camera) streamFPS() float64 {
+	fps := c.supervisor.Status().FPS
+	if fps == 0 {
+		return 0 // it gives none, whatever it gave before
+	}
+	return max(fps, c.rates().All)
+}

@@ -1,0 +1,367 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"edgecam/framepool"
+	"edgecam/infer"
+	"edgecam/infer/track"
+	"edgecam/internal/event"
+	"edgecam/internal/pipeline/schedule"
+)
+
+// timedRunner is an engine that takes its time and nothing else. It queues as a
+// card does: batches end one after another.
+type timedRunner struct {
+	deep int
+	cost func(n int) time.Duration
+	fail func(batch int) error // by number, from 1
+
+	free  time.Time
+	ends  map[*batch]time.Time
+	sizes []int
+	idle  time.Duration // between batches, since the first
+}
+
+func (r *timedRunner) depth() int { return r.deep }
+
+func (r *timedRunner) begin(b *batch, threshold func(int) float32) error {
+	threshold(0)
+	now := time.Now()
+	if len(r.sizes) > 0 && now.After(r.free) {
+		r.idle += now.Sub(r.free)
+	}
+	if r.free.Before(now) {
+		r.free = now
+	}
+	r.free = r.free.Add(r.cost(len(b.jobs)))
+	r.sizes = append(r.sizes, len(b.jobs))
+	if r.ends == nil {
+		r.ends = map[*batch]time.Time{}
+	}
+	if len(r.ends) == r.deep {
+		return errors.New("one batch too many")
+	}
+	r.ends[b] = r.free
+	return nil
+}
+
+func (r *timedRunner) finish(b *batch) error {
+	time.Sleep(time.Until(r.ends[b])) // the bubble's time
+	delete(r.ends, b)
+	if r.fail != nil {
+		return r.fail(len(r.sizes))
+	}
+	return nil
+}
+
+func (r *timedRunner) close() {}
+
+// line is a station of a timed engine with cameras.
+type line struct {
+	*station
+
+	runners []*timedRunner
+	cameras []*camera
+	broker  *event.Broker
+}
+
+func newLine(workers, most, cameras int, timed func() *timedRunner) *line {
+	now := time.Now
+	logger := slog.New(slog.DiscardHandler)
+	p := &Pipeline{now: now, start: now(), broker: event.NewBroker(), logger: logger, engineLabels: []string{"person"}}
+	l := &line{broker: p.broker, station: &station{
+		now: now, start: p.start, logger: logger, most: most, sched: newScheduler(now, 80*time.Millisecond),
+		health: newHealth(logger, now), stats: newEngineStats(), times: schedule.NewTimes(most), done: make(chan struct{}),
+	}}
+	var mu sync.Mutex
+	l.open = func(context.Context) (runner, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		r := timed()
+		l.runners = append(l.runners, r)
+		return r, nil
+	}
+	l.governor.init(now())
+	for range workers {
+		l.workers = append(l.workers, l.newWorker(workers == 1))
+	}
+	for i := range cameras {
+		c := &camera{id: fmt.Sprint("cam", i), p: p, st: l.station, logger: logger, inferred: newRate(now()), ages: newAges(), activity: newActivity(now())}
+		c.raw, c.annotated = newFeed(c.id, false, p, logger), newFeed(c.id, true, p, logger)
+		c.tracker, c.thresholds = track.New(track.Options{}), []float32{0.5}
+		c.lane = l.sched.add(c)
+		l.cameras = append(l.cameras, c)
+	}
+	return l
+}
+
+// play runs the line with cameras of fps for a time and gives what was published.
+func (l *line) play(t *testing.T, fps int, d time.Duration) map[string][]*event.Detection {
+	t.Helper()
+	var running, sending sync.WaitGroup
+	running.Go(func() {
+		if err := l.run(t.Context(), func() []*camera { return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	sub := l.broker.Subscribe(nil)
+	got := map[string][]*event.Detection{}
+	running.Go(func() {
+		for {
+			found, err := sub.Next(context.Background())
+			if err != nil {
+				return
+			}
+			for _, d := range found {
+				got[d.Camera] = append(got[d.Camera], d)
+			}
+		}
+	})
+	for i, c := range l.cameras {
+		sending.Go(func() {
+			time.Sleep(time.Duration(i) * time.Second / time.Duration(fps*len(l.cameras)))
+			for seq := uint64(1); seq <= uint64(float64(fps)*d.Seconds()); seq++ {
+				c.emit(testFrame(c.id, seq))
+				time.Sleep(time.Second / time.Duration(fps))
+			}
+		})
+	}
+	sending.Wait()
+	time.Sleep(time.Second)
+	for _, c := range l.cameras {
+		l.sched.remove(c.lane)
+	}
+	l.stop()
+	l.broker.Close()
+	running.Wait()
+	return got
+}
+
+// inOrder wants each camera's results in order, each once.
+func inOrder(t *testing.T, got map[string][]*event.Detection) (n int) {
+	t.Helper()
+	for id, all := range got {
+		for i, d := range all {
+			if i > 0 && d.Seq <= all[i-1].Seq {
+				t.Errorf("%s: %d after %d", id, d.Seq, all[i-1].Seq)
+			}
+		}
+		n += len(all)
+	}
+	return n
+}
+
+// The worker of a card has the next batch begun when the one in flight ends; frames
+// that come meanwhile are in it.
+func TestWorkerKeepsTheCardAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cost := func(n int) time.Duration { return 10*time.Millisecond + time.Duration(n)*time.Millisecond }
+		l := newLine(1, 16, 30, func() *timedRunner { return &timedRunner{deep: 2, cost: cost} })
+		got := l.play(t, 20, 10*time.Second) // 600 a second of the 615 that it can do
+		r := l.runners[0]
+		if n := inOrder(t, got); n < 5900 {
+			t.Errorf("%d of 6000 frames analysed", n)
+		}
+		if r.idle > 500*time.Millisecond {
+			t.Errorf("the engine idled for %v of 10 s", r.idle)
+		}
+		if mean := float64(6000) / float64(len(r.sizes)); mean < 10 {
+			t.Errorf("batches of %.1f", mean)
+		}
+	})
+}
+
+// One camera on a card is served at once: nothing waits for a batch to fill.
+func TestWorkerServesOneCameraAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(1, 16, 1, func() *timedRunner {
+			return &timedRunner{deep: 2, cost: func(int) time.Duration { return 10 * time.Millisecond }}
+		})
+		got := l.play(t, 25, 4*time.Second)
+		if n := inOrder(t, got); n != 100 {
+			t.Errorf("%d of 100 frames analysed", n)
+		}
+		for _, d := range got["cam0"] {
+			if d.AgeMS > 10.5 {
+				t.Errorf("frame %d was %v ms old", d.Seq, d.AgeMS)
+			}
+		}
+	})
+}
+
+// A camera whose rate is more than the batches' gets a place in each: with two in
+// flight it may have a frame in both.
+func TestWorkerTakesACameraIntoBothBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(1, 4, 1, func() *timedRunner {
+			return &timedRunner{deep: 2, cost: func(int) time.Duration { return 20 * time.Millisecond }}
+		})
+		if n := inOrder(t, l.play(t, 50, 4*time.Second)); n < 190 {
+			t.Errorf("%d of 200 frames analysed", n)
+		}
+	})
+}
+
+// Several workers share the cameras, and none works on a camera that another has in
+// hand.
+func TestWorkersShareCameras(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(3, 1, 9, func() *timedRunner {
+			return &timedRunner{deep: 1, cost: func(int) time.Duration { return 30 * time.Millisecond }}
+		})
+		got := l.play(t, 10, 10*time.Second) // 90 of the 100 that they can do
+		inOrder(t, got)
+		counts := []int{}
+		for _, c := range l.cameras {
+			counts = append(counts, len(got[c.id]))
+		}
+		if slices.Min(counts) < 90 {
+			t.Errorf("analysed of 100 each: %v", counts)
+		}
+	})
+}
+
+// A batch that fails gives nothing, and the next ones go on.
+func TestWorkerGoesOnAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(1, 4, 2, func() *timedRunner {
+			return &timedRunner{
+				deep: 2, cost: func(int) time.Duration { return 5 * time.Millisecond },
+				fail: func(n int) error {
+					if n%5 == 0 {
+						return &infer.UnhealthyError{Output: "scores"}
+					}
+					return nil
+				},
+			}
+		})
+		n := inOrder(t, l.play(t, 20, 5*time.Second))
+		failed := l.cameras[0].drops.n[dropUnhealthy].Load() + l.cameras[1].drops.n[dropUnhealthy].Load()
+		if n+int(failed) != 200 || failed < 20 {
+			t.Errorf("%d analysed and %d failed of 200", n, failed)
+		}
+	})
+}
+
+// The load that the governor is told of is what was done.
+func TestLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(1, 16, 4, func() *timedRunner {
+			return &timedRunner{deep: 2, cost: func(int) time.Duration { return 10 * time.Millisecond }}
+		})
+		l.play(t, 10, 10*time.Second) // and a second of silence; govern has taken it in all the while
+		state, _ := l.governor.state()
+		if state.Reducing {
+			t.Errorf("state %+v", state)
+		}
+		var sum load
+		for range 10 {
+			sum.ran(2, 10*time.Millisecond)
+			sum.published(30 * time.Millisecond)
+		}
+		sum.due.Add(25)
+		sum.lost.Add(5)
+		w, busy := sum.take(time.Second, 4*time.Millisecond, 2)
+		if w.Due != 25 || w.Lost != 5 || w.Analysed != 20 || w.Ages != 10 || w.Use < 0.039 || w.Use > 0.041 || busy != 0.05 {
+			t.Errorf("window %+v, busy %v", w, busy)
+		}
+		if again, busy := sum.take(time.Second, time.Millisecond, 1); again.Due+again.Analysed+again.Ages != 0 || busy != 0 {
+			t.Errorf("window %+v afterwards", again)
+		}
+	})
+}
+
+// BenchmarkScheduler is what a frame costs the scheduler when 300 cameras send as
+// fast as they are served.
+func BenchmarkScheduler(b *testing.B) {
+	s := newScheduler(time.Now, 80*time.Millisecond)
+	s.ordered(2)
+	flight, wake := schedule.NewFlight(schedule.NewTimes(64)), alarm{}
+	lanes := make([]*lane, 300)
+	frames := make([]*framepool.Frame, len(lanes))
+	for i := range lanes {
+		lanes[i] = s.add(&camera{})
+		frames[i] = testFrame("cam", 1)
+		s.offer(lanes[i], frames[i].Retain())
+	}
+	jobs := make([]job, 64)
+	b.ReportAllocs()
+	for done := 0; done < b.N; {
+		n, _ := s.take(jobs, flight, &wake)
+		for _, j := range jobs[:n] {
+			s.done(j.lane)
+			s.offer(j.lane, j.frame) // the next frame, without the cost of making one
+		}
+		done += n
+	}
+	b.StopTimer()
+	for i, l := range lanes {
+		s.remove(l)
+		frames[i].Release()
+	}
+}
+
+func TestActivity(t *testing.T) {
+	start := time.Now()
+	plane := make([]byte, 64*36)
+	frame := func(at time.Duration) *framepool.Frame {
+		m := framepool.Meta{Format: framepool.Gray8, Width: 64, Height: 36, Stride: [3]int{64}, Received: start.Add(at)}
+		return framepool.NewHeapFrame(m, [][]byte{slices.Clone(plane)})
+	}
+	a := newActivity(start)
+	note := func(at time.Duration, found bool) {
+		f := frame(at)
+		a.note(f, found)
+		f.Release()
+	}
+	for at := time.Duration(0); at <= 10*time.Second; at += 100 * time.Millisecond {
+		for i := range plane {
+			plane[i] = byte(100 + (i+int(at/time.Millisecond))%7) // noise
+		}
+		note(at, false)
+	}
+	if a.idle(start.Add(4*time.Second)) || !a.idle(start.Add(10*time.Second)) {
+		t.Error("a scene of noise alone is idle after some seconds, and not before")
+	}
+	for y := 10; y < 20; y++ { // somebody comes
+		for x := 20; x < 30; x++ {
+			plane[64*y+x] = 200
+		}
+	}
+	note(11*time.Second, false)
+	if a.idle(start.Add(12*time.Second)) || !a.idle(start.Add(17*time.Second)) {
+		t.Error("motion is seen, and forgotten after some seconds")
+	}
+	note(20*time.Second, true)
+	if a.idle(start.Add(24 * time.Second)) {
+		t.Error("objects are seen")
+	}
+	wide := framepool.NewHeapFrame(framepool.Meta{Format: framepool.Gray10, Width: 64, Height: 36, Stride: [3]int{128}, Received: start.Add(30 * time.Second)}, [][]byte{make([]byte, 128*36)})
+	a.note(wide, false) // 10 bits are read too
+	wide.Release()
+	if v := sample([]byte{0, 0, 0x54, 0x03}, 1, 2, 2); v != 0xd5 {
+		t.Errorf("sample %#x", v)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	var l limit
+	for _, c := range []struct{ limit, asked, want float64 }{{0, 10, 10}, {0, 0, 0}, {3, 10, 3}, {3, 0, 3}, {12, 10, 10}} {
+		l.set(c.limit, "too much")
+		if got := l.of(c.asked); got != c.want {
+			t.Errorf("limit %v of %v asked: %v, want %v", c.limit, c.asked, got, c.want)
+		}
+		if limited := l.reason() != ""; limited != (c.limit > 0) {
+			t.Errorf("limit %v: reason %q", c.limit, l.reason())
+		}
+	}
+}
