@@ -130,6 +130,28 @@ func (f *Frame) Plane(i int) []byte {
 	return f.pool.region.pixels[o:e:e]
 }
 
+// Span gives all planes in one piece, from the first sample of the first to the
+// last of the last, with what lies between them, and where each plane begins in
+// it. It is nil where they do not lie in one piece in the order of the format. It
+// is valid until the handle is released. Do not write it.
+func (f *Frame) Span() (all []byte, begins [3]int) {
+	f.check("span")
+	m := f.meta
+	if f.device != nil || f.pool == nil {
+		return nil, begins
+	}
+	last := m.Format.Planes() - 1
+	for i := 1; i <= last; i++ {
+		if m.Offset[i] <= m.Offset[i-1] {
+			return nil, begins
+		}
+		begins[i] = m.Offset[i] - m.Offset[0]
+	}
+	slot := f.slot * f.pool.slotStride
+	o, e := slot+m.Offset[0], slot+m.Offset[last]+planeBytes(m.Format, last, m.Width, m.Height, m.Stride[last])
+	return f.pool.region.pixels[o:e:e], begins
+}
+
 // Stride is the distance of two rows of plane i in bytes.
 func (f *Frame) Stride(i int) int {
 	f.check("stride")

@@ -110,6 +110,7 @@ func (fd *Feed) place(c *cuda.Context, frames []*framepool.Frame, how func(m *fr
 		if out[i], err = fd.copyIn(c, f); err != nil {
 			return err
 		}
+		fd.copiedFrames.Add(1)
 	}
 	if err := c.Record(fd.copied, fd.copies); err != nil {
 		return err
@@ -117,34 +118,66 @@ func (fd *Feed) place(c *cuda.Context, frames []*framepool.Frame, how func(m *fr
 	return c.After(fd.stream, fd.copied)
 }
 
-// pictureBytes is what a picture's planes take in the arena.
-func pictureBytes(f *framepool.Frame) (n int) {
+// spanSlack is how much longer than its planes a picture's piece may be, as a
+// divisor, for it to be copied as one: a copy begun costs the bus what 200 kB do.
+const spanSlack = 4
+
+// span gives a picture in one piece where that is hardly more than its planes.
+func span(f *framepool.Frame) (all []byte, begins [3]int) {
+	all, begins = f.Span()
+	if n := planesBytes(f); len(all) > n+n/spanSlack {
+		return nil, begins
+	}
+	return all, begins
+}
+
+func planesBytes(f *framepool.Frame) (n int) {
 	for i := range f.Meta().Format.Planes() {
 		n += alignPiece(len(f.Plane(i)))
 	}
 	return n
 }
 
-// copyIn queues the copy of a picture, plane by plane, rows as far apart as they
-// are: the padding between is little and one copy is faster than one a row.
+// pictureBytes is what a picture takes in the arena.
+func pictureBytes(f *framepool.Frame) int {
+	if all, _ := span(f); all != nil {
+		return alignPiece(len(all))
+	}
+	return planesBytes(f)
+}
+
+// copyIn queues the copy of a picture, as one piece or plane by plane, rows as far
+// apart as they are: the padding between is little and one copy is faster than
+// one a row.
 func (fd *Feed) copyIn(c *cuda.Context, f *framepool.Frame) (Source, error) {
 	src := Source{Meta: f.Meta(), Local: true}
-	n := pictureBytes(f)
-	at, err := fd.take(c, n)
+	at, err := fd.take(c, pictureBytes(f))
 	if err != nil {
 		return Source{}, err
+	}
+	if all, begins := span(f); all != nil {
+		for i := range src.Meta.Format.Planes() {
+			src.Planes[i] = fd.memory + cuda.DevicePtr(at+begins[i])
+		}
+		return src, fd.copyPiece(c, at, all)
 	}
 	for i := range src.Meta.Format.Planes() {
 		plane := f.Plane(i)
 		src.Planes[i] = fd.memory + cuda.DevicePtr(at)
-		if err := c.CopyInBytes(src.Planes[i], plane, fd.copies); err != nil {
+		if err := fd.copyPiece(c, at, plane); err != nil {
 			return Source{}, err
 		}
-		fd.copiedBytes.Add(uint64(len(plane)))
 		at += alignPiece(len(plane))
 	}
-	fd.copiedFrames.Add(1)
 	return src, nil
+}
+
+func (fd *Feed) copyPiece(c *cuda.Context, at int, piece []byte) error {
+	if err := c.CopyInBytes(fd.memory+cuda.DevicePtr(at), piece, fd.copies); err != nil {
+		return err
+	}
+	fd.copiedBytes.Add(uint64(len(piece)))
+	return nil
 }
 
 // reserve sees to it that the arena holds the batch at hand and the one before.

@@ -25,6 +25,10 @@ const (
 	mostThreads    = 512
 	defaultThreads = 256
 	defaultDirect  = 2
+
+	// directThreads are those of a block that reads straight from the planes: its
+	// tile of 32x16 gives a thread four values, and more blocks wait at once.
+	directThreads = 128
 )
 
 // GPUOptions say how a GPU is set up.
@@ -38,7 +42,9 @@ type GPUOptions struct {
 	// across the bus; 0: what measured best.
 	Direct int
 
-	directTile Tile // of pictures that are read straight
+	// Of pictures that are read straight:
+	directTile    Tile
+	directThreads int
 }
 
 // GPU fills input tensors on a graphics card, with the rules and results of
@@ -74,7 +80,7 @@ const tables = 4
 // memory; see docs/benchmarks.md.
 func defaultTile() Tile { return Tile{Width: 128, Height: 8} }
 
-func defaultDirectTile() Tile { return Tile{Width: 64, Height: 8} }
+func defaultDirectTile() Tile { return Tile{Width: 32, Height: 16} }
 
 // NewGPU loads the kernels.
 func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
@@ -94,8 +100,9 @@ func (o *GPUOptions) complete(spec infer.InputSpec) error {
 	if o.Tile == (Tile{}) {
 		o.Tile, o.directTile = defaultTile(), defaultDirectTile()
 	}
+	o.directThreads = o.Threads
 	if o.Threads == 0 {
-		o.Threads = defaultThreads
+		o.Threads, o.directThreads = defaultThreads, directThreads
 	}
 	if o.Direct == 0 {
 		o.Direct = defaultDirect
@@ -159,14 +166,15 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 		g.images[i] = newGPUImage(src, transforms[i], out+cuda.DevicePtr(i*g.imageBytes()))
 		local = local && src.Local
 	}
-	tile, shared, kernel := g.o.directTile, 0, g.direct
+	tile, threads, shared, kernel := g.o.directTile, g.o.directThreads, 0, g.direct
 	if !local {
-		kernel = g.lines
+		kernel, threads = g.lines, g.o.Threads
 		tile, shared = g.o.Tile.fitAll(g.images[:len(batch)])
 	}
 	for i := range batch {
 		g.images[i].direct = int32(g.o.Direct)
 	}
+	block := [3]uint32{uint32(threads), 1, 1}
 	grid := [3]uint32{
 		uint32((g.spec.Width + tile.Width - 1) / tile.Width), uint32((g.spec.Height + tile.Height - 1) / tile.Height), uint32(len(batch)),
 	}
@@ -174,7 +182,7 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	if len(batch) <= smallBatch {
 		copy(cuda.At[[smallBatch]gpuImage](g.smallArgs, 0)[:], g.images[:len(batch)])
 		cuda.Set(g.smallArgs, 1, tensor)
-		return c.Launch(kernel.small, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.smallArgs)
+		return c.Launch(kernel.small, grid, block, shared, s, g.smallArgs)
 	}
 	at, size := g.turn*g.o.MaxBatch*gpuImageBytes, len(batch)*gpuImageBytes
 	g.turn = (g.turn + 1) % tables
@@ -185,7 +193,7 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	}
 	cuda.Set(g.largeArgs, 0, uint64(table))
 	cuda.Set(g.largeArgs, 1, tensor)
-	return c.Launch(kernel.large, grid, [3]uint32{uint32(g.o.Threads), 1, 1}, shared, s, g.largeArgs)
+	return c.Launch(kernel.large, grid, block, shared, s, g.largeArgs)
 }
 
 // imageBytes is the size of one image's part of the tensor.

