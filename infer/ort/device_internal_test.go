@@ -235,7 +235,7 @@ func TestDeviceWithoutGraphs(t *testing.T) {
 			r.failORT("graph", "CUDA failure 901: operation failed due to a previous error during capture")
 		}, "CUDA failure 901"},
 		{"another answer", func(r *rig) { r.graphAnswer(otherScores) }, "cuda, batch of 1: answers differ: "},
-		{"nothing ran", func(r *rig) { r.graphAnswer(staleOutputs) }, "as a graph: cuda, batch of 1: read output boxes"},
+		{"nothing ran", func(r *rig) { r.graphAnswer(staleOutputs) }, "use CUDA graphs: cuda, batch of 1: read output boxes"},
 		{"TensorRT follows", func(r *rig) { r.tensorRT(); r.opts.Provider = "tensorrt" }, "TensorRT "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

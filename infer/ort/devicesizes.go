@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"edgecam/infer"
@@ -157,7 +158,7 @@ func (e *DeviceEngine) capture(ctx context.Context, l *lane, k int) error {
 		a := attempt{l: l, b: l.bound[k][side], d: &e.io[side], k: k, replay: true}
 		for range graphRuns {
 			if err := e.verify(ctx, a, stepLimit); err != nil {
-				return fmt.Errorf("as a graph: %w", err)
+				return err
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func (e *DeviceEngine) openLane(ctx context.Context, precisions []string) (*lane
 	graphs, why := e.wantGraphs()
 	if graphs {
 		l, err := e.tryLane(ctx, precisions, true)
-		if err == nil || ctx.Err() != nil || e.dev.Err() != nil {
+		if err == nil || ctx.Err() != nil || e.dev.Err() != nil || !aboutGraphs(err) {
 			return l, err
 		}
 		why = words(unwrapProvider(err))
@@ -215,6 +216,11 @@ func (e *DeviceEngine) openLane(ctx context.Context, precisions []string) (*lane
 	e.mu.Unlock()
 	return e.tryLane(ctx, precisions, false)
 }
+
+// aboutGraphs says whether an error is of CUDA graphs: those of their use say so,
+// and ONNX Runtime where a session cannot have them ("cannot use the graph capture
+// feature").
+func aboutGraphs(err error) bool { return strings.Contains(err.Error(), "graph") }
 
 // unwrapProvider gives what a *ProviderError is about.
 func unwrapProvider(err error) error {
@@ -236,7 +242,9 @@ func (e *DeviceEngine) tryLane(ctx context.Context, precisions []string, graphs 
 		}
 	}
 	if err == nil && graphs {
-		err = e.useGraphs(ctx, l)
+		if err = e.useGraphs(ctx, l); err != nil {
+			err = fmt.Errorf("use CUDA graphs: %w", err)
+		}
 	}
 	if err != nil {
 		l.leave(ctx, e.dev)

@@ -248,12 +248,30 @@ func gpus(p platform.Platform) []Check {
 	checks := append([]Check{{Name: "gpu", Status: OK, Detail: p.Why}}, problems...)
 	for _, g := range p.GPUs {
 		d := fmt.Sprintf("%s, compute capability %s, %s, %s", g.Name, g.ComputeCapability, bytes(g.MemoryBytes), g.UUID)
-		if g.PCIe.Width > 0 {
-			d += fmt.Sprintf(", PCIe %d x%d", max(g.PCIe.MaxGen, g.PCIe.Gen), g.PCIe.Width)
-		}
-		checks = append(checks, Check{Name: fmt.Sprintf("gpu %d", g.Index), Status: OK, Detail: d})
+		checks = append(checks, card(g, d))
 	}
 	return append(checks, Check{Name: "driver", Status: OK, Detail: fmt.Sprintf("CUDA %s, kernel module %s, %s", p.CUDA, orNone(p.Driver), p.Library)})
+}
+
+// card judges a card's place on the bus. The generation falls while a card idles,
+// so that only the width tells of a bad slot.
+func card(g platform.GPU, d string) Check {
+	c := Check{Name: fmt.Sprintf("gpu %d", g.Index), Status: OK, Detail: d}
+	if l := g.PCIe; l.Width > 0 {
+		c.Detail += fmt.Sprintf(", PCIe %d x%d", max(l.MaxGen, l.Gen), l.Width)
+		if l.Gen > 0 && l.Gen < l.MaxGen {
+			c.Detail += fmt.Sprintf(" (generation %d now, as cards that idle slow their link down)", l.Gen)
+		}
+		if l.Width < l.MaxWidth {
+			c.Status = Warn
+			c.Detail += fmt.Sprintf("; x%d is possible", l.MaxWidth)
+			c.Fix = "put the card into a slot with all lanes, or seat it anew: pictures come over this link"
+		}
+	}
+	if g.BAR1Bytes > 0 {
+		c.Detail += ", BAR1 " + bytes(g.BAR1Bytes)
+	}
+	return c
 }
 
 func jetson(j platform.Jetson) Check {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"edgecam/platform"
@@ -21,7 +22,7 @@ func server() platform.Platform {
 		Kind: platform.KindDiscrete, Why: "NVIDIA H200 with memory of its own on PCIe 5 x16",
 		GPUs: []platform.GPU{{
 			UUID: "GPU-aaaaaaaa-0000-1111-2222-333344445555", Name: "NVIDIA H200", ComputeCapability: "9.0", MemoryBytes: 150754820096,
-			PCIe: platform.PCIe{Gen: 1, Width: 16, MaxGen: 5, MaxWidth: 16}, NUMANode: 1,
+			PCIe: platform.PCIe{Gen: 1, Width: 16, MaxGen: 5, MaxWidth: 16}, NUMANode: 1, BAR1Bytes: 256 << 30,
 		}},
 		Driver: "580.95.05", CUDA: "13.0", Library: "/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05",
 		CPU:    platform.CPU{Model: "Intel Xeon", Cores: 128, Quota: 16, ISA: []string{"avx2", "avx512_vnni"}},
@@ -54,6 +55,23 @@ func orin() platform.Platform {
 		Memory: platform.Memory{TotalBytes: 32 << 30, AvailableBytes: 28 << 30, CgroupBytes: -1, MemlockBytes: 512 << 20, TransparentHuge: "madvise"},
 		Nodes:  1,
 	}
+}
+
+// A card in a slot of few lanes works, and the report says what it misses.
+func TestNarrowSlot(t *testing.T) {
+	p := server()
+	p.GPUs[0].PCIe = platform.PCIe{Gen: 4, Width: 4, MaxGen: 4, MaxWidth: 16}
+	r := doctor.Examine(p, good())
+	for _, c := range r.Checks {
+		if c.Name != "gpu 0" {
+			continue
+		}
+		if c.Status != doctor.Warn || !strings.Contains(c.Detail, "PCIe 4 x4; x16 is possible, BAR1 256 GiB") || c.Fix == "" {
+			t.Errorf("%+v", c)
+		}
+		return
+	}
+	t.Errorf("no line for the card: %+v", r.Checks)
 }
 
 func good() doctor.Probes {
