@@ -127,7 +127,7 @@ type Camera struct {
 	Codec       string  `json:"codec"` // h264, h265, mjpeg; "" before it is known
 	Width       int     `json:"width"` // visible samples; 0 before the first picture
 	Height      int     `json:"height"`
-	FPS         float64 `json:"fps"` // decoded pictures a second over the last seconds
+	FPS         float64 `json:"fps"` // pictures a second over the last seconds: decoded, or left out as nobody wants them
 	Decoder     string  `json:"decoder"`
 	DecoderNote string  `json:"decoder_note"` // why it is not the one wished for first, e.g. software in place of the GPU
 	PixelFormat string  `json:"pixel_format"`

@@ -65,9 +65,10 @@ type camera struct {
 	inherited  bool // guarded by publishing: another camera has the feeds now
 	gone       bool // guarded by publishing: the camera was stopped, what is still in an engine is of no interest
 
-	mu      sync.Mutex
-	decoder *decode.Decoder   // guarded by mu; of the newest session, nil before the first
-	lost    map[string]uint64 // guarded by mu; drops of the decoders before that one
+	mu       sync.Mutex
+	decoder  *decode.Decoder   // guarded by mu; of the newest session, nil before the first
+	lost     map[string]uint64 // guarded by mu; drops of the decoders before that one
+	skipping schedule.Skip     // guarded by mu; what the decoder leaves out
 }
 
 // newCamera lists the stages in the order in which a frame walks through them.
@@ -321,6 +322,6 @@ func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 			c.lost[reason] += n
 		}
 	}
-	c.decoder = d
+	c.decoder, c.skipping = d, schedule.SkipNothing
 	return d, nil
 }

@@ -239,6 +239,7 @@ func (p *Pipeline) memoryUse(uses map[capacity.Resource]capacity.Use) {
 func (p *Pipeline) kinds(now time.Time) (out []capacity.Kind) {
 	for _, c := range p.sorted() {
 		s := c.captureStatus()
+		s.FPS = c.streamFPS(&s)
 		if s.State != capture.Live || s.FPS <= 0 {
 			continue
 		}

@@ -14,15 +14,18 @@
 //
 // # Concurrency
 //
-// A camera has the goroutines of its capture.Supervisor. Workers, one for each
-// concurrent run that the engine profits from, take the newest frame of the
-// camera that has waited longest. A camera has one frame in flight at most, so
-// its tracker and its results are in order without a lock. A feed has a
-// goroutine while somebody watches.
+// A camera has the goroutines of its capture.Supervisor. A station, one model on
+// one device, has workers, one for each concurrent run that the engine profits
+// from; they take frames by deadline, as package schedule says. Where there are
+// several a camera has one frame in flight at most, and where there is one its
+// batches end in order: a camera's tracker and its results are in order without a
+// lock. A feed has a goroutine while somebody watches. Locks are taken in the order
+// Pipeline.reload, Pipeline.mu, then those of a camera, a feed or a scheduler.
 //
 // # Failure
 //
 // A camera that fails is its supervisor's concern and nobody else's. A model
 // that gives impossible values is unhealthy: its answers are dropped and
-// counted, the pictures go on, and Ready says why.
+// counted, the pictures go on, and Ready says why. A card that is lost gives its
+// cameras to the others; the last one keeps them, and Ready says why.
 package pipeline

@@ -103,7 +103,8 @@ func (s *station) tellLocked(now time.Time, state schedule.GovernorState) {
 
 // claim is what the camera asks of its station.
 func (c *camera) claim(now time.Time) schedule.Claim {
-	wish := c.streamFPS()
+	s := c.supervisor.Status()
+	wish := c.streamFPS(&s)
 	if asked := c.cfg.Detect.FPS; asked > 0 {
 		wish = min(wish, asked)
 	}
@@ -145,13 +146,13 @@ func (l *limit) reason() string {
 }
 
 // analysed is what the API says of the camera's rate of analysis.
-func (c *camera) analysed() *web.Analysed {
+func (c *camera) analysed(streamFPS float64) *web.Analysed {
 	if c.lane == nil {
 		return nil
 	}
 	asked := c.cfg.Detect.FPS
 	if asked == 0 {
-		asked = c.streamFPS()
+		asked = streamFPS
 	}
 	return &web.Analysed{
 		FPS: c.inferred.perSecond(c.p.now()), AskedFPS: asked, Weight: c.cfg.Detect.Priority, ReducedBecause: c.limit.reason(),

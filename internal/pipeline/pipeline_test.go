@@ -42,8 +42,9 @@ func start(t *testing.T, cameras int, fault string, edit func(*config.Config)) *
 	return startOn(t, sim.Options{Cameras: make([]sim.Camera, cameras), Fault: fault}, edit)
 }
 
-// startOn runs a pipeline on the cameras of a simulator.
-func startOn(t *testing.T, o sim.Options, edit func(*config.Config)) *box {
+// startOn runs a pipeline on the cameras of a simulator; more changes what it is
+// made of.
+func startOn(t *testing.T, o sim.Options, edit func(*config.Config), more ...func(*pipeline.Options)) *box {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	s, err := sim.New(o)
@@ -70,10 +71,14 @@ func startOn(t *testing.T, o sim.Options, edit func(*config.Config)) *box {
 		t.Fatal(err)
 	}
 	b := &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}
-	b.Pipeline, err = pipeline.New(pipeline.Options{
+	options := pipeline.Options{
 		Config: cfg, Bad: map[string]string{"broken": "cameras.broken.url: no host"},
 		Engine: engine, Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
-	})
+	}
+	for _, change := range more {
+		change(&options)
+	}
+	b.Pipeline, err = pipeline.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

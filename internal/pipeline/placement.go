@@ -149,7 +149,7 @@ func (c *camera) load() float64 {
 		return 0
 	}
 	s := c.supervisor.Status()
-	return s.FPS * float64(s.Width) * float64(s.Height)
+	return c.streamFPS(&s) * float64(s.Width) * float64(s.Height)
 }
 
 // camerasOn gives the cameras of a station that are analysed.

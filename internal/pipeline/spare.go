@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"edgecam/capture"
 	"edgecam/capture/decode"
 	"edgecam/internal/pipeline/schedule"
 )
@@ -54,6 +55,7 @@ func (c *camera) spare() {
 func (c *camera) skip(level schedule.Skip) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.skipping = level
 	if c.decoder == nil {
 		return
 	}
@@ -77,12 +79,17 @@ func (c *camera) rates() schedule.Rates {
 	return schedule.Rates(c.decoder.Rates())
 }
 
-// streamFPS is the rate of the camera's stream: that of the pictures decoded, or
-// what is known of the stream where some are left out.
-func (c *camera) streamFPS() float64 {
-	fps := c.supervisor.Status().FPS
-	if fps == 0 {
-		return 0 // it gives none, whatever it gave before
+// streamFPS is the rate of the camera's stream: that of the pictures decoded, or,
+// where some are left out, what is known of the stream.
+func (c *camera) streamFPS(s *capture.Status) float64 {
+	if s.State != capture.Live {
+		return s.FPS
 	}
-	return max(fps, c.rates().All)
+	c.mu.Lock()
+	skipping := c.skipping != schedule.SkipNothing
+	c.mu.Unlock()
+	if skipping {
+		return max(s.FPS, c.rates().All)
+	}
+	return s.FPS
 }

@@ -13,13 +13,14 @@ import (
 // status is the camera as the API shows it.
 func (c *camera) status() web.Camera {
 	s := c.captureStatus()
+	s.FPS = c.streamFPS(&s)
 	out := web.Camera{
 		ID: c.id, Name: c.cfg.Name, State: string(s.State), Reason: s.Reason, Since: s.Since,
 		Codec: string(s.Codec), Width: s.Width, Height: s.Height, FPS: s.FPS,
 		Decoder: s.Decoder.Name, DecoderNote: s.Decoder.Note, PixelFormat: s.Decoder.PixelFormat, Memory: s.Decoder.Memory,
 		Transport: s.Transport, TLS: s.TLS, Track: trackOf(s.Track), Attempts: s.Attempts, Damaged: s.Damaged,
 		Detecting: c.lane != nil, InferredFPS: c.inferred.perSecond(c.p.now()),
-		Analysed: c.analysed(), Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
+		Analysed: c.analysed(s.FPS), Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
 		AgeMS: percentiles(c.ages.published),
 		StagesMS: web.Stages{
 			Decoded: percentiles(c.ages.decoded), Batched: percentiles(c.ages.batched),

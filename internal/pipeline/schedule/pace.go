@@ -89,7 +89,7 @@ func (p *Pace) Due(t time.Time) bool {
 	if behind := t.Sub(p.next); behind > catchUp*p.interval {
 		// After a gap it goes on along its grid, and makes up for one picture: a camera
 		// that gives less than is asked of it may be held up and send two at once.
-		p.next = p.next.Add((behind/p.interval - 1) * p.interval)
+		p.next = p.next.Add(behind - behind%p.interval - p.interval)
 	}
 	if t.Before(p.next.Add(-p.interval / 2)) {
 		return false
