@@ -41,8 +41,6 @@ type UnusedGPU struct {
 // bay is the place of one device: its station, or the last one while the card is
 // lost.
 type bay struct {
-	index int
-
 	// guarded by Pipeline.mu
 	st     *station
 	lost   bool
@@ -53,8 +51,8 @@ type bay struct {
 
 // makeBays makes a station for each device.
 func (p *Pipeline) makeBays(o Options) {
-	for i, gpu := range o.GPUs {
-		p.bays = append(p.bays, &bay{index: i, st: p.newStation(gpu, nil, nil)})
+	for _, gpu := range o.GPUs {
+		p.bays = append(p.bays, &bay{st: p.newStation(gpu, nil, nil)})
 	}
 	if len(o.GPUs) == 0 && o.Engine != nil {
 		p.bays = append(p.bays, &bay{st: p.newStation(nil, o.Engine, o.ZeroStreak)})
