@@ -2,7 +2,6 @@ package rtsp_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"sync"
@@ -81,7 +80,7 @@ func TestThousandFailures(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	t.Log(fmt.Sprintf("before %+v, after %+v", before, after))
+	t.Logf("before %+v, after %+v", before, after)
 	if after.goroutines > before.goroutines || after.descriptors > before.descriptors {
 		t.Errorf("before %+v, after %+v", before, after)
 	}

@@ -198,8 +198,8 @@ func (r *Report) sample(at time.Duration, o Options) {
 		}
 	}
 	if o.Progress != nil {
-		fmt.Fprintf(o.Progress, "\r%4.0f s  %d of %d cameras live  %.1f MiB  %d goroutines  %d descriptors ",
-			at.Seconds(), live, len(o.Box.Cameras()), mib(f.ResidentBytes), f.Goroutines, f.Descriptors)
+		fmt.Fprintf(o.Progress, "\r%4.0f s  %d of %d cameras live  %.1f MiB, %.1f Go's  %d goroutines  %d descriptors ",
+			at.Seconds(), live, len(o.Box.Cameras()), mib(f.ResidentBytes), mib(f.GoBytes), f.Goroutines, f.Descriptors)
 	}
 }
 

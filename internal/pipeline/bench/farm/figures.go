@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 // Figures are what a process holds.
 type Figures struct {
 	ResidentBytes int64 `json:"resident_bytes"`
+	GoBytes       int64 `json:"go_bytes"` // of it, what Go holds: the rest is the libraries'
 	Goroutines    int   `json:"goroutines"`
 	Descriptors   int   `json:"descriptors"` // open files and sockets; 0 where the system does not tell
 	Threads       int   `json:"threads"`
@@ -24,7 +26,7 @@ type point struct {
 }
 
 func figuresNow() Figures {
-	f := Figures{Goroutines: runtime.NumGoroutine()}
+	f := Figures{Goroutines: runtime.NumGoroutine(), GoBytes: goBytes()}
 	if dir, err := os.ReadDir("/proc/self/fd"); err == nil {
 		f.Descriptors = len(dir) - 1 // without the one that reads the directory
 	}
@@ -46,6 +48,13 @@ func figuresNow() Figures {
 	return f
 }
 
+// goBytes is the memory that Go has of the system and not given back.
+func goBytes() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64()) //nolint:gosec // less than the address space
+}
+
 // figuresAtRest gives the figures once what ends by itself has ended: at most
 // settle after the cameras went.
 func figuresAtRest(ctx context.Context, start Figures, free func() bool) Figures {
@@ -62,7 +71,7 @@ func figuresAtRest(ctx context.Context, start Figures, free func() bool) Figures
 
 func (f Figures) most(g Figures) Figures {
 	return Figures{
-		ResidentBytes: max(f.ResidentBytes, g.ResidentBytes), Goroutines: max(f.Goroutines, g.Goroutines),
+		ResidentBytes: max(f.ResidentBytes, g.ResidentBytes), GoBytes: max(f.GoBytes, g.GoBytes), Goroutines: max(f.Goroutines, g.Goroutines),
 		Descriptors: max(f.Descriptors, g.Descriptors), Threads: max(f.Threads, g.Threads),
 	}
 }

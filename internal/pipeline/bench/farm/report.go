@@ -128,6 +128,7 @@ func (r *Report) Table(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t\n", name, strings.Join(cells, "\t"))
 	}
 	row("resident MiB", func(f Figures) string { return fmt.Sprintf("%.1f", mib(f.ResidentBytes)) })
+	row("of it Go's", func(f Figures) string { return fmt.Sprintf("%.1f", mib(f.GoBytes)) })
 	row("goroutines", func(f Figures) string { return fmt.Sprint(f.Goroutines) })
 	row("descriptors", func(f Figures) string { return fmt.Sprint(f.Descriptors) })
 	row("threads", func(f Figures) string { return fmt.Sprint(f.Threads) })
