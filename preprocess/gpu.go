@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
 
 	"edgecam/framepool"
 	"edgecam/infer"
@@ -24,7 +23,6 @@ const (
 	leastThreads   = 64
 	mostThreads    = 512
 	defaultThreads = 256
-	defaultDirect  = 2
 
 	// directThreads are those of a block that reads straight from the planes: its
 	// tile of 32x16 gives a thread four values, and more blocks wait at once.
@@ -37,10 +35,6 @@ type GPUOptions struct {
 	MaxBatch int  // most pictures of one Launch, at least 1
 	Tile     Tile // zero value: the size that measured best
 	Threads  int  // of a block: 64, 128, 256 or 512; 0: what measured best
-	// Direct is how many rows of a picture in the card's own memory a thread reads
-	// at a time: 1 or 2; -1: such pictures go by way of shared memory like those
-	// across the bus; 0: what measured best.
-	Direct int
 
 	// Of pictures that are read straight:
 	directTile    Tile
@@ -54,8 +48,8 @@ type GPU struct {
 	spec   infer.InputSpec
 	o      GPUOptions
 	module cuda.Module
-	lines  kernels // by way of shared memory
-	direct kernels // straight from the planes
+	lines  kernels // by way of shared memory, across the bus
+	direct kernels // straight from the planes, in the card's own memory
 	images []gpuImage
 
 	smallArgs, largeArgs *cuda.Params
@@ -104,9 +98,6 @@ func (o *GPUOptions) complete(spec infer.InputSpec) error {
 	if o.Threads == 0 {
 		o.Threads, o.directThreads = defaultThreads, directThreads
 	}
-	if o.Direct == 0 {
-		o.Direct = defaultDirect
-	}
 	const mostSamples = 1 << 27 // of a plane: offsets in an image's output are 32-bit
 	switch {
 	case o.MaxBatch < 1 || o.MaxBatch > maxGridZ:
@@ -115,9 +106,6 @@ func (o *GPUOptions) complete(spec infer.InputSpec) error {
 		return fmt.Errorf("%d threads: must be a power of two from %d to %d", o.Threads, leastThreads, mostThreads)
 	case spec.Width < 1 || spec.Height < 1 || spec.Width > mostSamples/spec.Height:
 		return fmt.Errorf("input of %dx%d cannot be filled", spec.Width, spec.Height)
-	}
-	if !slices.Contains([]int{-1, 1, 2}, o.Direct) {
-		return fmt.Errorf("%d rows at a time: 1 or 2 can be read", o.Direct)
 	}
 	return o.Tile.check()
 }
@@ -157,7 +145,7 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	if len(batch) < 1 || len(batch) > g.o.MaxBatch {
 		return fmt.Errorf("preprocess %d pictures: 1 to %d can be taken", len(batch), g.o.MaxBatch)
 	}
-	local := g.o.Direct > 0
+	local := true
 	for i, src := range batch {
 		if err := checkSource(src); err != nil {
 			return fmt.Errorf("preprocess picture %d of camera %s: %w", src.Meta.Seq, src.Meta.Camera, err)
@@ -170,9 +158,6 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 	if !local {
 		kernel, threads = g.lines, g.o.Threads
 		tile, shared = g.o.Tile.fitAll(g.images[:len(batch)])
-	}
-	for i := range batch {
-		g.images[i].direct = int32(g.o.Direct)
 	}
 	block := [3]uint32{uint32(threads), 1, 1}
 	grid := [3]uint32{

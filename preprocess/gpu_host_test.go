@@ -135,8 +135,8 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 		spec := kernelSpec()
 		spec.Order, spec.Align = infer.ColorOrder(i%2), infer.Align(i/2%2)
 		for n, half := range []bool{false, true, false, true} {
-			direct := n / 2 * (1 + (i+n)%2) // 0: by way of shared memory
-			t.Run(fmt.Sprintf("tile %dx%d half=%v direct=%d", tile.Width, tile.Height, half, direct), func(t *testing.T) {
+			place := []placer{acrossTheBus, onTheCard}[n/2]
+			t.Run(fmt.Sprintf("tile %dx%d half=%v local=%v", tile.Width, tile.Height, half, n/2 == 1), func(t *testing.T) {
 				var frames []*framepool.Frame
 				for k, format := range allFormats() {
 					for n, size := range sizes {
@@ -145,7 +145,7 @@ func TestKernelAgreesWithCPU(t *testing.T) {
 						}
 					}
 				}
-				judge(t, s, frames, spec, GPUOptions{Half: half, Tile: tile, Threads: 64 << (i % 3 * min(tile.Width/16, 1)), MaxBatch: 1, Direct: direct}, 1)
+				judgeOn(t, s.dev, frames, spec, GPUOptions{Half: half, Tile: tile, Threads: 64 << (i % 3 * min(tile.Width/16, 1)), MaxBatch: 1}, 1, place)
 				for _, f := range frames {
 					f.Release()
 				}
@@ -167,9 +167,9 @@ func TestKernelTakesMixedBatches(t *testing.T) {
 		}
 		frames = append(frames, randomFrame(allFormats()[i%10], w, h, framepool.Range(i%2), framepool.Matrix(i%3), r))
 	}
-	for i, batch := range []int{7, 16, 17, 64} {
-		for _, direct := range []int{0, 1 + i%2} { // 0: by way of shared memory
-			judge(t, s, frames[:batch], kernelSpec(), GPUOptions{MaxBatch: batch, Direct: direct}, batch)
+	for _, batch := range []int{7, 16, 17, 64} {
+		for _, place := range []placer{acrossTheBus, onTheCard} {
+			judgeOn(t, s.dev, frames[:batch], kernelSpec(), GPUOptions{MaxBatch: batch}, batch, place)
 		}
 	}
 	for _, f := range frames {
@@ -177,21 +177,24 @@ func TestKernelTakesMixedBatches(t *testing.T) {
 	}
 }
 
-// judge takes frames, where they lie, through a GPU of the stand-in driver; o.Direct
-// says that they lie in its own memory.
-func judge(t *testing.T, s *standIn, frames []*framepool.Frame, spec infer.InputSpec, o GPUOptions, batch int) {
-	t.Helper()
-	judgeOn(t, s.dev, frames, spec, o, batch, func(_ *cuda.Context, _ *Feed, hand []*framepool.Frame, out []Source) error {
-		for i, f := range hand {
-			out[i] = hostSource(f)
-			out[i].Local = o.Direct > 0
-		}
-		return nil
-	})
-}
-
 // placer makes a batch readable for the device.
 type placer func(c *cuda.Context, feed *Feed, hand []*framepool.Frame, out []Source) error
+
+// acrossTheBus and onTheCard give frames where they lie, as the one or the other.
+func acrossTheBus(_ *cuda.Context, _ *Feed, hand []*framepool.Frame, out []Source) error {
+	for i, f := range hand {
+		out[i] = hostSource(f)
+	}
+	return nil
+}
+
+func onTheCard(c *cuda.Context, feed *Feed, hand []*framepool.Frame, out []Source) error {
+	err := acrossTheBus(c, feed, hand, out)
+	for i := range hand {
+		out[i].Local = true
+	}
+	return err
+}
 
 // judgeOn takes frames through a GPU, in batches, and compares with CPU. The
 // frames of a batch must have host bytes, or be twins of some that have, see hostTwin.

@@ -36,7 +36,7 @@ type gpuImage struct {
 	yk, y0          float32
 	rv, gu, gv, bu  float32
 	mid             float32
-	direct          int32
+	_               [4]byte
 }
 
 // newGPUImage describes a picture to the kernels; t is its place in the output.

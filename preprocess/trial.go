@@ -178,11 +178,10 @@ func (t *Trial) Close(c *cuda.Context) error {
 	return errors.Join(errs...)
 }
 
-// Tune changes the tile and the threads of a block, and GPUOptions.Direct, for the
-// runs that follow.
-func (t *Trial) Tune(tile Tile, threads, direct int) error {
+// Tune changes the tile and the threads of a block for the runs that follow.
+func (t *Trial) Tune(tile Tile, threads int) error {
 	o := t.gpu.o
-	o.Tile, o.Threads, o.Direct = tile, threads, direct
+	o.Tile, o.Threads = tile, threads
 	if err := o.complete(t.gpu.spec); err != nil {
 		return fmt.Errorf("tune trial: %w", err)
 	}

@@ -26,7 +26,6 @@ struct Image {
   float yk, y0;      // luma code times WEIGHT_ONE to 0..255: yk*code + y0
   float rv, gu, gv, bu; // chroma times WEIGHT_ONE, centred on zero, to 0..255
   float mid;         // the code of no colour, times WEIGHT_ONE
-  int direct;        // rows that a thread takes at a time straight from the planes, 0 = by way of shared memory
 };
 
 // Tap is the pair of samples that an output sample lies between.

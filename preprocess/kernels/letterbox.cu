@@ -201,7 +201,8 @@ DEVICE Sample sample_in(const Image *m, const Colour *k, int i, const Column *lu
 // direct_column is emit_column without shared memory: where pixels lie in the
 // card's own memory its caches serve as well, and nobody waits for the slowest of
 // a block. ROWS rows are on their way before the first is waited for.
-template <int BYTES, int PLANES, int HALF, int ROWS>
+#define ROWS 2
+template <int BYTES, int PLANES, int HALF>
 DEVICE void direct_column(const Image *m, const Tensor *o, const Tile *t, int x, int j, int step) {
   int size = HALF ? 2 : 4;
   u64 plane = (u64)(o->width * o->height) * size;
@@ -240,18 +241,11 @@ DEVICE void direct_column(const Image *m, const Tensor *o, const Tile *t, int x,
   }
 }
 
-template <int BYTES, int PLANES, int HALF, int ROWS> DEVICE void direct_rows(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+template <int BYTES, int PLANES, int HALF> DEVICE void direct_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
   int cols = imin(1 << o->log_w, nthreads); // both powers of two
   int step = nthreads / cols;
   for (int i = tid & (cols - 1); i < 1 << o->log_w && t->x + i < o->width; i += cols)
-    direct_column<BYTES, PLANES, HALF, ROWS>(m, o, t, t->x + i, tid / cols, step);
-}
-
-template <int BYTES, int PLANES, int HALF> DEVICE void direct_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
-  switch (m->direct) {
-    case 1: direct_rows<BYTES, PLANES, HALF, 1>(m, o, t, tid, nthreads); break;
-    default: direct_rows<BYTES, PLANES, HALF, 2>(m, o, t, tid, nthreads);
-  }
+    direct_column<BYTES, PLANES, HALF>(m, o, t, t->x + i, tid / cols, step);
 }
 
 template <int HALF> DEVICE void direct_to(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {

@@ -20,7 +20,6 @@ type TileTiming struct {
 	Strategy string          `json:"strategy"`
 	Tile     preprocess.Tile `json:"tile"`
 	Threads  int             `json:"threads"`
-	Direct   int             `json:"direct"` // rows at a time, -1: by way of shared memory
 	P50      float64         `json:"p50_us"`
 }
 
@@ -59,7 +58,7 @@ func sweep(ctx context.Context, dev *cuda.Device, o MemoryOptions, g Geometry, s
 		took := make([][]time.Duration, len(rows))
 		for round := range tileRounds + 3 {
 			for i, row := range rows {
-				if err := t.Tune(row.Tile, row.Threads, row.Direct); err != nil {
+				if err := t.Tune(row.Tile, row.Threads); err != nil {
 					return err
 				}
 				d, err := t.Run(c, s)
@@ -83,18 +82,12 @@ func sweep(ctx context.Context, dev *cuda.Device, o MemoryOptions, g Geometry, s
 
 // shapes are the rows to be measured.
 func shapes(o MemoryOptions, g Geometry, s preprocess.Strategy) (rows []TileTiming) {
-	ways := []int{-1}
-	if s != preprocess.Mapped && s != preprocess.Shared {
-		ways = append(ways, 1, 2)
-	}
-	for _, direct := range ways {
-		for _, w := range []int{32, 64, 128, 256} {
-			for _, h := range []int{2, 4, 8, 16, 32} {
-				for _, threads := range []int{128, 256, 512} {
-					rows = append(rows, TileTiming{
-						Work: g.name(o.Spec), Strategy: string(s), Tile: preprocess.Tile{Width: w, Height: h}, Threads: threads, Direct: direct,
-					})
-				}
+	for _, w := range []int{32, 64, 128, 256} {
+		for _, h := range []int{2, 4, 8, 16, 32} {
+			for _, threads := range []int{128, 256, 512} {
+				rows = append(rows, TileTiming{
+					Work: g.name(o.Spec), Strategy: string(s), Tile: preprocess.Tile{Width: w, Height: h}, Threads: threads,
+				})
 			}
 		}
 	}
@@ -112,11 +105,7 @@ func TileTable(w io.Writer, rows []TileTiming, best int) error {
 		}
 		fmt.Fprintf(&t, "%s, %s:", rows[0].Work, rows[0].Strategy)
 		for _, r := range append(slices.Clone(rows[:min(best, n)]), rows[n-1]) {
-			fmt.Fprintf(&t, "  %dx%d/%d", r.Tile.Width, r.Tile.Height, r.Threads)
-			if r.Direct > 0 {
-				fmt.Fprintf(&t, "d%d", r.Direct)
-			}
-			fmt.Fprintf(&t, " %.1f", r.P50)
+			fmt.Fprintf(&t, "  %dx%d/%d %.1f", r.Tile.Width, r.Tile.Height, r.Threads, r.P50)
 		}
 		t.WriteString(" us\n")
 		rows = rows[n:]
