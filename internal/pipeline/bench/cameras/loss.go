@@ -21,13 +21,16 @@ var trapPTX []byte
 type Lose struct {
 	UUID  string
 	After time.Duration // from the beginning of the measured time
+	// Back is how long the trial waits for the card to serve again once its time is
+	// over. It defaults to 45 s.
+	Back time.Duration
 }
 
 const (
 	// soonAgain is how long the cameras of a lost card may go without analysis.
 	soonAgain = 5 * time.Second
-	// backWithin bounds the wait for the card to serve again, once the time of the
-	// trial is over; backFor is how long it is watched then.
+	// backWithin is what Lose.Back defaults to; backFor is how long the card is watched
+	// once it serves again.
 	backWithin, backFor = 45 * time.Second, 3 * time.Second
 )
 
@@ -163,7 +166,14 @@ func (g *governorLog) look(p Pipeline) {
 // goesOn says whether the trial waits for the card although its time was over at
 // end.
 func (l *losing) goesOn(end time.Time) bool {
-	if l == nil || time.Since(end) > backWithin {
+	if l == nil {
+		return false
+	}
+	within := l.b.o.Lose.Back
+	if within == 0 {
+		within = backWithin
+	}
+	if time.Since(end) > within {
 		return false
 	}
 	served := l.log.served(l.b.o.Lose.UUID)
