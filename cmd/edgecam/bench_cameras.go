@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +23,6 @@ import (
 	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
-	"edgecam/platform/nvml"
 )
 
 // camerasFlags are the flags of `bench cameras`.
@@ -40,7 +42,10 @@ type camerasFlags struct {
 	maxBatch                 int
 	budget                   time.Duration
 	asJSON                   bool
+	lose                     string
 	width, height, bitrateOf int // of size and bitrate
+	loseGPU                  int
+	loseAfter                time.Duration
 }
 
 func newBenchCameras() *cobra.Command {
@@ -53,6 +58,8 @@ func newBenchCameras() *cobra.Command {
 			"stays under --p95 with no stall and 99 % of the frames analysed: it doubles their number from --count on\n" +
 			"until that fails, then bisects, without loading the model again. A trial takes --duration and some seconds\n" +
 			"of warm-up, a search up to 15 trials; none is begun after --limit.\n" +
+			"--lose 1@5s makes GPU 1 fail for good 5 s into the measured time, and reports how its cameras fare on the\n" +
+			"others, and when it serves again.\n" +
 			"For a size that is not the built-in clip's a clip is made with ffmpeg, once; --clip names one of your own.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -96,6 +103,7 @@ func (f *camerasFlags) add(cmd *cobra.Command) {
 	o.DurationVar(&f.budget, "latency-budget", byDefault.Inference.LatencyBudget, "age that the batches are made for")
 	o.StringVar(&f.memory, "memory", byDefault.GPU.Memory, "way of pixels to the GPU: auto, mapped, staged, device or heap")
 	o.StringVar(&f.stateDir, "state-dir", "", "directory that keeps engines between runs")
+	o.StringVar(&f.lose, "lose", "", "rehearse the loss of a GPU: its number and the time into the trial, as 1@5s")
 	o.BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
@@ -116,6 +124,9 @@ func (f *camerasFlags) check() (err error) {
 	case f.codec != "h264" && f.codec != "h265":
 		return fmt.Errorf("--codec %s: use h264 or h265", f.codec)
 	}
+	if err := f.checkLose(); err != nil {
+		return err
+	}
 	if f.width, f.height, err = cameras.ParseSize(f.size); err != nil {
 		return fmt.Errorf("--size: %w", err)
 	}
@@ -130,6 +141,25 @@ func (f *camerasFlags) check() (err error) {
 			return fmt.Errorf("--bitrate %s: use a number such as 4M or 800k", f.bitrate)
 		}
 		f.bitrateOf = int(number * factor)
+	}
+	return nil
+}
+
+func (f *camerasFlags) checkLose() (err error) {
+	if f.lose == "" {
+		return nil
+	}
+	gpu, after, ok := strings.Cut(f.lose, "@")
+	if f.loseGPU, err = strconv.Atoi(gpu); err == nil && ok {
+		f.loseAfter, err = time.ParseDuration(after)
+	}
+	switch {
+	case err != nil || !ok || f.loseGPU < 0 || f.loseAfter <= 0:
+		return fmt.Errorf("--lose %s: use a GPU's number and a time, such as 1@5s", f.lose)
+	case f.findMax:
+		return errors.New("--lose and --find-max: a search loses no GPU")
+	case f.loseAfter >= f.duration:
+		return fmt.Errorf("--lose %s: not within --duration %s", f.lose, f.duration)
 	}
 	return nil
 }
@@ -152,8 +182,7 @@ type camerasBench struct {
 	clip     *sim.ClipData // nil with --url
 	video    string        // of the cameras, in words
 	sim      *cameras.Simulator
-	card     *nvml.Device
-	gpu      platform.GPU
+	cards    []cameras.CardOptions
 }
 
 func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cameras.Report, error) {
@@ -177,10 +206,10 @@ func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cam
 	if a.infer.problem != "" {
 		return nil, errors.New(a.infer.problem)
 	}
-	if len(a.infer.gpus) > 0 {
-		b.gpu = a.infer.gpus[0].Card()
-		if a.meters != nil {
-			b.card, _ = a.meters.Device(b.gpu.UUID) // it was found before
+	b.findCards(a)
+	if f.lose != "" {
+		if _, err := b.toLose(); err != nil {
+			return nil, err
 		}
 	}
 	return b.measure(ctx, a, cfg, machineOf(detect(cuda.New(cuda.Options{}))))
@@ -321,7 +350,7 @@ func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Co
 		return nil, err
 	}
 	in := a.pipeline.System().Inference
-	report.Machine, report.GPU, report.Video = machine, b.gpu.Name, b.video
+	report.Machine, report.GPU, report.Video = machine, b.gpus(), b.video
 	report.Model, report.Precision, report.Provider, report.Batch = in.Model, in.Precision, in.Provider, in.Batch
 	return report, nil
 }
@@ -345,31 +374,98 @@ func (b *camerasBench) options(a *appliance, cfg *config.Config) cameras.Options
 	o := cameras.Options{
 		Pipeline: a.pipeline, Config: func(n int) *config.Config { return b.withCameras(cfg, n) },
 		Cameras: b.f.count, FindMax: b.f.findMax, Most: b.f.most, P95: b.f.p95, Duration: b.f.duration, Limit: b.f.limit,
-		DetectFPS: b.f.detectFPS,
-		Progress:  func(line string) { fmt.Fprintln(b.progress, line) },
+		DetectFPS: b.f.detectFPS, Cards: b.cards,
+		Progress: func(line string) { fmt.Fprintln(b.progress, line) },
 	}
 	if b.sim != nil {
 		o.SimulatorCPU, o.SourceFPS = b.sim.CPU, cameras.Rate(b.clip)
 	}
-	if b.card != nil {
-		o.Card = b.card.Sample
+	if b.f.lose != "" {
+		o.Lose, _ = b.toLose() // checked before
 	}
 	return o
 }
 
-// ceiling is what the card's decoders give flat out, 0 where they are not used.
+// findCards notes the cards at work.
+func (b *camerasBench) findCards(a *appliance) {
+	for _, g := range a.infer.gpus {
+		card := g.Card()
+		o := cameras.CardOptions{Index: card.Index, UUID: card.UUID, Name: card.Name, Node: card.NUMANode, CPUs: cpuList(platform.NodeCPUs(card.NUMANode))}
+		if a.meters != nil {
+			if d, err := a.meters.Device(card.UUID); err == nil {
+				o.Sample = d.Sample
+			}
+		}
+		b.cards = append(b.cards, o)
+	}
+}
+
+// cpuList writes processors as the kernel does, "0-3,8".
+func cpuList(cpus []int) string {
+	var parts []string
+	for i := 0; i < len(cpus); {
+		j := i
+		for j+1 < len(cpus) && cpus[j+1] == cpus[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(cpus[i])
+		if j > i {
+			part += "-" + strconv.Itoa(cpus[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// gpus names the cards in words.
+func (b *camerasBench) gpus() string {
+	var names []string
+	for _, c := range b.cards {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, " + ")
+}
+
+// toLose finds the card of --lose.
+func (b *camerasBench) toLose() (*cameras.Lose, error) {
+	for _, c := range b.cards {
+		if c.Index == b.f.loseGPU {
+			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter}, nil
+		}
+	}
+	return nil, fmt.Errorf("--lose %s: there is no GPU %d at work", b.f.lose, b.f.loseGPU)
+}
+
+// ceiling is what the decoders of all cards give flat out, 0 where they are not used.
 func (b *camerasBench) ceiling(ctx context.Context, a *appliance) float64 {
-	if b.clip == nil || b.f.decoder != "auto" && b.f.decoder != "nvdec" || len(a.infer.gpus) == 0 || a.infer.gpus[0].NoDecoder() != "" {
+	if b.clip == nil || b.f.decoder != "auto" && b.f.decoder != "nvdec" {
 		return 0
 	}
-	dev, err := a.codecs.OpenCUDA(b.gpu.Index)
+	each := make([]float64, len(a.infer.gpus))
+	var measuring sync.WaitGroup
+	for i, g := range a.infer.gpus {
+		if g.NoDecoder() == "" {
+			measuring.Go(func() { each[i] = b.ceilingOf(ctx, a.codecs, g.Card().Index) })
+		}
+	}
+	measuring.Wait()
+	sum := 0.0
+	for _, fps := range each {
+		sum += fps
+	}
+	return sum
+}
+
+func (b *camerasBench) ceilingOf(ctx context.Context, codecs *avcodec.Library, index int) float64 {
+	dev, err := codecs.OpenCUDA(index)
 	if err != nil {
 		fmt.Fprintln(b.progress, "the decoders' ceiling is not measured:", err)
 		return 0
 	}
 	defer dev.Close()
 	fps, err := cameras.Ceiling(ctx, b.clip, func(info capture.StreamInfo) (*decode.Decoder, error) {
-		return openCeiling(a.codecs, dev, info)
+		return openCeiling(codecs, dev, info)
 	})
 	if err != nil {
 		fmt.Fprintln(b.progress, err)

@@ -19,7 +19,7 @@ import (
 type engineKey struct {
 	Format            int    `json:"format"` // of the cache itself
 	Model             string `json:"model"`  // SHA-256
-	GPU               string `json:"gpu"`    // UUID
+	GPU               string `json:"gpu"`    // its kind: cards of one kind share an engine
 	Name              string `json:"name"`
 	ComputeCapability string `json:"compute_capability"`
 	Driver            string `json:"driver"`
@@ -31,7 +31,7 @@ type engineKey struct {
 }
 
 // cacheFormat changes when the meaning of the files does.
-const cacheFormat = 1
+const cacheFormat = 2
 
 const (
 	engineSuffix = ".engine.onnx"

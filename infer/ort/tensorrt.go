@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,7 +76,7 @@ func (e *DeviceEngine) upgrade(version, precision string) error {
 	gpu := e.dev.GPU()
 	key := engineKey{
 		Format: cacheFormat, Model: hex.EncodeToString(sum[:]),
-		GPU: gpu.UUID, Name: gpu.Name, ComputeCapability: gpu.ComputeCapability, Driver: e.opts.Driver,
+		GPU: fmt.Sprintf("%s with %d multiprocessors", gpu.Name, gpu.Multiprocessors), Name: gpu.Name, ComputeCapability: gpu.ComputeCapability, Driver: e.opts.Driver,
 		TensorRT: version, ONNXRuntime: e.library.Version(),
 		Shapes: e.profile(1) + " " + e.profile(e.largest()), Precision: precision, Level: builderLevel,
 	}
@@ -83,39 +84,70 @@ func (e *DeviceEngine) upgrade(version, precision string) error {
 	if e.opts.StateDir != "" {
 		cache.dir = filepath.Join(e.opts.StateDir, "tensorrt")
 	}
-	if content, err := cache.load(key); err == nil {
-		start := time.Now()
-		if err = e.adopt(content, precision); err == nil {
-			e.opts.Logger.Info("tensorrt engine taken from the cache", "ms", ms(time.Since(start)))
-			return nil
-		}
-		if e.stopped() != nil {
-			return err
-		}
-		// It is what was stored, and still does not serve: build it again.
-		e.opts.Logger.Warn("stored tensorrt engine does not serve, building anew", "reason", words(err))
-		cache.remove(key)
-	} else if !errors.Is(err, errNoEngine) {
-		e.opts.Logger.Warn("stored tensorrt engine is not trusted, building anew", "reason", err)
-	}
-	e.grow() // a build takes a minute, in which CUDA serves
-	start := time.Now()
-	var content []byte
-	err = e.await(e.ctx, func() (err error) {
-		content, err = e.build(precision, cache.dir)
-		return err
-	})
+	b := theBuilds.join(key)
+	defer theBuilds.leave(key, b)
+	content, made, err := e.obtain(b, cache, key, nil)
 	if err != nil {
 		return err
 	}
-	e.opts.Logger.Info("tensorrt engine built", "seconds", time.Since(start).Seconds(), "bytes", len(content))
-	if err := e.adopt(content, precision); err != nil {
+	start := time.Now()
+	err = e.adopt(content, precision)
+	switch {
+	case err == nil && !made:
+		e.opts.Logger.Info("tensorrt engine taken from the cache", "ms", ms(time.Since(start)))
+		return nil
+	case err != nil && (made || e.stopped() != nil):
 		return err
+	case err != nil:
+		// It is what was stored, and still does not serve: build it again.
+		e.opts.Logger.Warn("stored tensorrt engine does not serve, building anew", "reason", words(err))
+		if content, _, err = e.obtain(b, cache, key, content); err != nil {
+			return err
+		}
+		if err := e.adopt(content, precision); err != nil {
+			return err
+		}
 	}
 	if err := cache.store(key, content); err != nil {
 		e.note(nil, "TensorRT: its engine could not be kept, the next start builds it again: %v", err)
 	}
 	return nil
+}
+
+// obtain gives an engine of the key other than one that does not serve: that which
+// another card of this kind has just got, the stored one, or a new one, which made
+// says.
+func (e *DeviceEngine) obtain(b *building, cache engineCache, key engineKey, useless []byte) (content []byte, made bool, err error) {
+	if err := b.enter(e.ctx, e.dev.Lost()); err != nil {
+		return nil, false, err
+	}
+	defer b.exit()
+	if b.content != nil && !bytes.Equal(b.content, useless) {
+		return b.content, false, nil
+	}
+	if useless != nil {
+		cache.remove(key)
+	}
+	content, err = cache.load(key)
+	if err == nil {
+		b.content = content
+		return content, false, nil
+	}
+	if !errors.Is(err, errNoEngine) {
+		e.opts.Logger.Warn("stored tensorrt engine is not trusted, building anew", "reason", err)
+	}
+	e.grow() // a build takes a minute, in which CUDA serves
+	start := time.Now()
+	err = e.await(e.ctx, func() (err error) {
+		content, err = e.build(key.Precision, cache.dir)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	e.opts.Logger.Info("tensorrt engine built", "seconds", time.Since(start).Seconds(), "bytes", len(content))
+	b.content = content
+	return content, true, nil
 }
 
 // stopped says that nobody wants the engine any more.

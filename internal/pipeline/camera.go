@@ -238,6 +238,11 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 		return
 	}
 	m, published := f.Meta(), c.p.now()
+	if c.st.lost() != nil { // after the time was taken: nothing bears one from behind the loss
+		c.drops.add(dropInferenceError)
+		c.st.load.lost.Add(1)
+		return
+	}
 	if published.Sub(m.Received) > at.oldest() {
 		c.drops.add(dropTooOld)
 		c.st.load.lost.Add(1)

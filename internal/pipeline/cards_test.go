@@ -36,7 +36,7 @@ type cards struct {
 // the processor, which carries out their kernels.
 const patientCall = 15 * time.Second
 
-func startCards(t *testing.T, n, cameras int) *cards {
+func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)) *cards {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	s, err := sim.New(sim.Options{Cameras: make([]sim.Camera, cameras), Logger: logger})
@@ -78,6 +78,9 @@ func startCards(t *testing.T, n, cameras int) *cards {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range before {
+		f(b.Pipeline)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -36,6 +36,7 @@ type GPUOptions struct {
 	Logger      *slog.Logger
 
 	reset bool // the context that is there has failed
+	life  int  // how often that was so before
 }
 
 // GPU is a graphics card at work: it decodes where it can, reads the frames
@@ -53,6 +54,7 @@ type GPU struct {
 	queue     *decode.Queue           // in front of decoder; nil where it does not decode
 	engine    *ort.DeviceEngine
 	how       *strategies
+	life      int // how often it was lost and opened again
 	logger    *slog.Logger
 
 	closing sync.Once
@@ -96,7 +98,7 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GPU{options: o, driver: o.Driver, card: o.Card, rules: rules, logger: o.Logger}
+	g := &GPU{options: o, driver: o.Driver, card: o.Card, rules: rules, life: o.life, logger: o.Logger}
 	if err := g.open(ctx, o); err != nil {
 		g.Close()
 		return nil, err
@@ -107,7 +109,7 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 // again opens a lost card anew, after Close and once nothing uses it any more.
 func (g *GPU) again(ctx context.Context) (*GPU, error) {
 	o := g.options
-	o.reset = true
+	o.reset, o.life = true, g.life+1
 	fresh, err := OpenGPU(ctx, o)
 	if err == nil && g.mapper != nil {
 		g.mapper.Forget()

@@ -467,6 +467,7 @@ static int launch(struct function *f, const unsigned d[6], unsigned shared, void
     }
   }
   if (!strcmp(f->name, "fill")) fill(params);
+  else if (!strcmp(f->name, "trap")) current->poison = 719; /* as above: the next call says it */
   else if (run_kernel) return run_kernel(f->name, d, shared, params);
   return 0;
 }

@@ -3,11 +3,12 @@ package cameras
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline"
-	"edgecam/platform/nvml"
+	"edgecam/platform/cuda"
 	"edgecam/web"
 )
 
@@ -16,6 +17,7 @@ type Pipeline interface {
 	Cameras() []web.Camera
 	System() web.System
 	Reload(cfg *config.Config) (config.Changes, error)
+	OnGPU(ctx context.Context, uuid, name string, f func(*cuda.Context) error) error
 }
 
 var _ Pipeline = (*pipeline.Pipeline)(nil)
@@ -37,7 +39,8 @@ type Options struct {
 	DetectFPS float64 // analysed pictures a second that are asked of a camera; 0 = all
 
 	SimulatorCPU func() time.Duration // nil where the cameras are not simulated
-	Card         func() nvml.Sample   // nil without
+	Cards        []CardOptions        // that work
+	Lose         *Lose                // a card that is lost on the way; not of a search
 	Progress     func(line string)    // nil = none
 
 	every time.Duration // between looks at the cameras. It defaults to a second.
@@ -48,6 +51,8 @@ type Options struct {
 type Bench struct {
 	o      Options
 	stages [4]spread
+	cards  atomic.Pointer[[]*cardCount] // of the trial
+	loss   atomic.Pointer[lossLog]      // of the trial that a card is lost in
 }
 
 // The stages of a frame, in the order of Bench.stages.
@@ -63,6 +68,12 @@ func New() *Bench { return &Bench{} }
 func (b *Bench) Observe(r pipeline.Result) {
 	for i, age := range [4]time.Duration{r.Decoded, r.Batched, r.Inferred, r.Published} {
 		b.stages[i].add(age)
+	}
+	if cards := b.cards.Load(); cards != nil {
+		countOn(*cards, r)
+	}
+	if log := b.loss.Load(); log != nil {
+		log.add(r)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
 	"edgecam/platform/nvml"
 	"edgecam/web"
 )
@@ -61,6 +62,10 @@ func (x *box) Reload(cfg *config.Config) (config.Changes, error) {
 	x.n, x.began = len(cfg.Cameras), time.Now()
 	x.reloads = append(x.reloads, x.n)
 	return config.Changes{}, nil
+}
+
+func (x *box) OnGPU(context.Context, string, string, func(*cuda.Context) error) error {
+	return errors.New("it has none")
 }
 
 func (x *box) System() web.System { return web.System{Memory: web.Memory{Slots: 5 * x.n}} }
@@ -167,7 +172,7 @@ func TestReportInWords(t *testing.T) {
 		busy := func() nvml.Sample {
 			return nvml.Sample{GPU: 0.5, Decoder: 0.9, RXBytes: 2e8, TXBytes: nvml.Unknown, UsedMem: 1 << 30, TotalMem: 4 << 30}
 		}
-		r := search(t, &box{takes: 200}, Options{Cameras: 60, Most: 120, Card: busy})
+		r := search(t, &box{takes: 200}, Options{Cameras: 60, Most: 120, Cards: []CardOptions{{UUID: "GPU-0", Node: -1, Sample: busy}}})
 		r.SetCeiling(4000)
 		var text strings.Builder
 		if err := r.Table(&text); err != nil {
@@ -176,7 +181,7 @@ func TestReportInWords(t *testing.T) {
 		for _, want := range []string{
 			"largest number of cameras with p95 <= 80 ms: 120 (what stops more: there were no more than 120 cameras)", "120 cameras, 10.0 s",
 			"the card's decoders give 4000 frames/s flat out; analysed are 90.0 % of that",
-			"card: kernels 50 %, decoders 90 %, link to the card 200 MB/s, memory 1024 of 4096 MiB",
+			"card 0: 0 cameras, 0.0 frames/s analysed, age p95 0.0 ms, engine 0 %, kernels 50 %, decoders 90 %, link to the card 200 MB/s, memory 1024 of 4096 MiB",
 			"not analysed: none; stalls: 0",
 		} {
 			if !strings.Contains(text.String(), want) {

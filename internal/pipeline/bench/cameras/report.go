@@ -63,7 +63,10 @@ type Trial struct {
 	SlotsInUse    int   `json:"slots_in_use"`
 	SlotsMost     int   `json:"slots_most"` // in use at once
 
-	Card *Card `json:"card,omitempty"`
+	Cards []OneCard `json:"cards,omitempty"`
+	Apart float64   `json:"cards_apart"`     // how far the busiest card's analysed frames are over the mean, 0 to 1
+	Nodes []Node    `json:"nodes,omitempty"` // memory nodes, where there are several
+	Loss  *Loss     `json:"loss,omitempty"`
 }
 
 // Slowest is the camera with the fewest analysed frames.
@@ -85,16 +88,6 @@ type Governor struct {
 type Stage struct {
 	Name string `json:"name"`
 	Percentiles
-}
-
-// Card is how busy the card was on average; what it does not tell is left out.
-type Card struct {
-	GPU      *float64 `json:"gpu,omitempty"`     // 0 to 1
-	Decoder  *float64 `json:"decoder,omitempty"` // 0 to 1
-	RXBytes  *float64 `json:"rx_bytes_per_second,omitempty"`
-	TXBytes  *float64 `json:"tx_bytes_per_second,omitempty"`
-	UsedMem  int64    `json:"used_bytes"`
-	TotalMem int64    `json:"total_bytes"`
 }
 
 // memory fills in what the pools and the process take.
@@ -179,32 +172,18 @@ func (t *Trial) table(w io.Writer) {
 		t.Cores, t.CPUPercentOfOne, t.PerCPUSecond, mib(t.ResidentBytes), t.Threads)
 	fmt.Fprintf(w, "simulated cameras: %.2f cores, in a process of their own\n", t.SimulatorCores)
 	fmt.Fprintf(w, "frame memory: %.0f MiB, %d slots, %d in use, %d at most\n", mib(t.PoolBytes), t.Slots, t.SlotsInUse, t.SlotsMost)
-	t.Card.table(w)
-}
-
-func (c *Card) table(w io.Writer) {
-	if c == nil {
-		return
+	for i := range t.Cards {
+		t.Cards[i].table(w)
 	}
-	var parts []string
-	for _, p := range []struct {
-		value  *float64
-		format string
-		unit   float64
-	}{
-		{c.GPU, "kernels %.0f %%", 0.01},
-		{c.Decoder, "decoders %.0f %%", 0.01},
-		{c.RXBytes, "link to the card %.0f MB/s", 1e6},
-		{c.TXBytes, "from it %.0f MB/s", 1e6},
-	} {
-		if p.value != nil {
-			parts = append(parts, fmt.Sprintf(p.format, *p.value/p.unit))
-		}
+	if len(t.Cards) > 1 {
+		fmt.Fprintf(w, "the busiest card analyses %.1f %% more than the mean\n", t.Apart*100)
 	}
-	if c.TotalMem > 0 {
-		parts = append(parts, fmt.Sprintf("memory %.0f of %.0f MiB", mib(c.UsedMem), mib(c.TotalMem)))
+	for _, n := range t.Nodes {
+		fmt.Fprintf(w, "memory node %d: %.0f MiB of this process, %d of its threads\n", n.Node, mib(n.Bytes), n.Threads)
 	}
-	fmt.Fprintf(w, "card: %s\n", strings.Join(parts, ", "))
+	if t.Loss != nil {
+		t.Loss.table(w)
+	}
 }
 
 func drops(by map[string]uint64) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"edgecam/platform/nvml"
 	"edgecam/web"
 )
 
@@ -96,15 +95,15 @@ func (b *Bench) measure(ctx context.Context, t *Trial) error {
 		b.stages[i].reset()
 	}
 	cpu, simulator, began := processCPU("self"), b.simulatorCPU(), time.Now()
-	var cards []nvml.Sample
+	cards := newCardMeters(b.o.Cards)
+	b.cards.Store(&cards.counts)
+	lost := b.startLoss(ctx)
 	unwell := map[string]bool{}
-	for end := began.Add(b.o.Duration); time.Now().Before(end); {
-		if sleep(ctx, min(b.o.every, time.Until(end))); ctx.Err() != nil {
+	for end := began.Add(b.o.Duration); time.Now().Before(end) || lost.goesOn(end); {
+		if sleep(ctx, min(b.o.every, max(time.Until(end), b.o.every/4))); ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if b.o.Card != nil {
-			cards = append(cards, b.o.Card())
-		}
+		cards.look(b.o.Pipeline.System().Platform.GPUs)
 		for _, c := range b.o.Pipeline.Cameras() {
 			if c.State != "live" {
 				unwell[c.ID] = true
@@ -120,12 +119,16 @@ func (b *Bench) measure(ctx context.Context, t *Trial) error {
 	}
 	t.count(before, b.o.Pipeline.Cameras(), b.o)
 	t.Stalls += len(unwell)
+	t.Cards, t.Apart = cards.end(b.o.Pipeline.System().Platform.GPUs, took)
+	t.Nodes = nodesOf("/proc/self")
+	if err := lost.end(t, took); err != nil {
+		return err
+	}
 	system := b.o.Pipeline.System()
 	t.memory(system.Memory)
 	if g := system.Governor; g.Reducing {
 		t.Governor = &Governor{Reason: g.Reason, AskedFPS: g.AskedFPS, AllowedFPS: g.AllowedFPS, Cameras: g.Cameras}
 	}
-	t.Card = meanOf(cards)
 	return nil
 }
 
@@ -144,7 +147,7 @@ func (t *Trial) count(before, after []web.Camera, o Options) {
 	}
 	for _, c := range after {
 		was := old[c.ID]
-		decoded, analysed := float64(c.Frames-was.Frames), float64(c.Inferred-was.Inferred)
+		decoded, analysed := float64(since(was.Frames, c.Frames)), float64(since(was.Inferred, c.Inferred))
 		t.DecodedFPS += decoded / t.Seconds
 		t.AnalysedFPS += analysed / t.Seconds
 		asked := decoded
@@ -159,17 +162,26 @@ func (t *Trial) count(before, after []web.Camera, o Options) {
 			t.Slowest = Slowest{Camera: c.ID, FPS: fps, Share: share(analysed, asked)}
 		}
 		for reason, n := range c.Dropped {
-			if n -= was.Dropped[reason]; n > 0 {
+			if n = since(was.Dropped[reason], n); n > 0 {
 				t.Dropped[reason] += n
 			}
 		}
-		t.Stalls += int(c.Attempts - was.Attempts)
+		t.Stalls += int(since(was.Attempts, c.Attempts))
 	}
 	t.AnalysedShare = share(t.AnalysedFPS, t.AskedFPS)
 	if t.Cores > 0 {
 		t.PerCPUSecond = t.AnalysedFPS / t.Cores
 	}
 	t.CPUPercentOfOne = t.Cores / float64(max(t.Cameras, 1)) * 100
+}
+
+// since is what a counter counted; a camera that moved to another card has counted
+// from zero again.
+func since(was, is uint64) uint64 {
+	if is < was {
+		return is
+	}
+	return is - was
 }
 
 // share is a of b, at most 1: a trial may end just behind a frame.
@@ -184,6 +196,8 @@ func share(a, b float64) float64 {
 func (b *Bench) judge(t *Trial) string {
 	p95 := t.Stages[published].P95
 	switch {
+	case t.Loss != nil:
+		return t.Loss.fails()
 	case t.Stalls > 0:
 		return fmt.Sprintf("%d cameras stalled or had to be called again", t.Stalls)
 	case t.AnalysedShare < leastAnalysed && t.Governor != nil:
@@ -196,31 +210,4 @@ func (b *Bench) judge(t *Trial) string {
 		return fmt.Sprintf("the age of 5 %% of the frames is over %s", b.o.P95)
 	}
 	return ""
-}
-
-// meanOf averages what the card told; nil where it told nothing.
-func meanOf(samples []nvml.Sample) *Card {
-	if len(samples) == 0 {
-		return nil
-	}
-	mean := func(of func(nvml.Sample) float64) *float64 {
-		sum := 0.0
-		for _, s := range samples {
-			v := of(s)
-			if v < 0 {
-				return nil
-			}
-			sum += v
-		}
-		sum /= float64(len(samples))
-		return &sum
-	}
-	last := samples[len(samples)-1]
-	return &Card{
-		GPU:     mean(func(s nvml.Sample) float64 { return s.GPU }),
-		Decoder: mean(func(s nvml.Sample) float64 { return s.Decoder }),
-		RXBytes: mean(func(s nvml.Sample) float64 { return s.RXBytes }),
-		TXBytes: mean(func(s nvml.Sample) float64 { return s.TXBytes }),
-		UsedMem: max(last.UsedMem, 0), TotalMem: max(last.TotalMem, 0),
-	}
 }

@@ -1,0 +1,404 @@
+package cameras
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"edgecam/internal/pipeline"
+	"edgecam/platform/cuda"
+)
+
+//go:embed trap.ptx
+var trapPTX []byte
+
+// Lose has a card fail for good during a trial.
+type Lose struct {
+	UUID  string
+	After time.Duration // from the beginning of the measured time
+	// Back is how long the trial waits for the card to serve again once its time is
+	// over. It defaults to 45 s.
+	Back time.Duration
+}
+
+const (
+	// soonAgain is how long the cameras of a lost card may go without analysis.
+	soonAgain = 5 * time.Second
+	// backWithin is what Lose.Back defaults to; backFor is how long the card is watched
+	// once it serves again.
+	backWithin, backFor = 45 * time.Second, 3 * time.Second
+)
+
+// Loss is what became of a lost card's cameras.
+type Loss struct {
+	GPU          string  `json:"gpu"`
+	Error        string  `json:"error"`         // that the card was lost with
+	AfterSeconds float64 `json:"after_seconds"` // into the trial
+
+	Moved        int      `json:"moved"`             // cameras that the card had
+	AgainP50     float64  `json:"again_p50_seconds"` // from the loss until they were analysed elsewhere
+	AgainMost    float64  `json:"again_most_seconds"`
+	NotAgain     []string `json:"not_again,omitempty"`  // cameras that were not
+	OthersGap    float64  `json:"others_most_seconds"`  // longest time without analysis of a camera that had been elsewhere
+	Twice        int      `json:"published_twice"`      // pictures
+	Backwards    int      `json:"published_backwards"`  // pictures behind a newer one of their camera
+	OfDead       int      `json:"published_of_dead"`    // pictures of the lost card, after the loss
+	BeforeFPS    float64  `json:"before_fps"`           // analysed until the loss
+	WithoutFPS   float64  `json:"without_fps"`          // from there on that all cameras were analysed again, until the card served
+	Reductions   int      `json:"governor_reductions"`  // how often the governor began to lower rates
+	LowestShare  float64  `json:"lowest_allowed_share"` // of the asked rates, by the governor
+	Reason       string   `json:"reduced_because,omitempty"`
+	ServedAfter  float64  `json:"served_after_seconds"` // from the loss until the card analysed again; 0 = it did not
+	CamerasBack  int      `json:"cameras_back"`         // that it analysed then
+	BackMost     float64  `json:"back_most_seconds"`    // from the loss until the last of these
+	BackGap      float64  `json:"back_gap_seconds"`     // longest time without analysis of those that came back
+	EverySeconds []Second `json:"seconds"`
+}
+
+// Second is what each card analysed in one second of the trial.
+type Second struct {
+	Second   int            `json:"second"`
+	Analysed map[string]int `json:"analysed"` // by UUID
+}
+
+// published is one published picture.
+type publication struct {
+	camera, gpu string
+	seq         uint64
+	life        int
+	at          time.Time
+}
+
+// lossLog keeps everything that was published in a trial.
+type lossLog struct {
+	mu  sync.Mutex
+	all []publication
+}
+
+func (l *lossLog) add(r pipeline.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, publication{camera: r.Camera, gpu: r.GPU, seq: r.Seq, life: r.Life, at: r.At})
+}
+
+// losing is a trial in which a card is lost. A nil one loses none.
+type losing struct {
+	b     *Bench
+	log   *lossLog
+	began time.Time
+	stop  context.CancelFunc
+	done  chan struct{}
+
+	// set before done is closed
+	asked, lost time.Time // the card was made to fail, and was known to be lost
+	err         error
+	governor    governorLog
+}
+
+type governorLog struct {
+	reductions int
+	reducing   bool
+	lowest     float64
+	reason     string
+}
+
+// startLoss begins to watch, and to wait for the moment of the loss.
+func (b *Bench) startLoss(ctx context.Context) *losing {
+	if b.o.Lose == nil || b.o.FindMax {
+		return nil
+	}
+	l := &losing{b: b, log: &lossLog{}, began: time.Now(), done: make(chan struct{}), governor: governorLog{lowest: 1}}
+	b.loss.Store(l.log)
+	ctx, l.stop = context.WithCancel(ctx)
+	go l.run(ctx)
+	return l
+}
+
+func (l *losing) run(ctx context.Context) {
+	defer close(l.done)
+	sleep(ctx, l.b.o.Lose.After)
+	if ctx.Err() != nil {
+		return
+	}
+	l.b.o.Progress("the card " + l.b.o.Lose.UUID + " is made to fail")
+	l.asked = time.Now()
+	l.err = l.b.o.Pipeline.OnGPU(ctx, l.b.o.Lose.UUID, "fail for a rehearsal", trap)
+	l.lost = time.Now()
+	for ctx.Err() == nil {
+		l.governor.look(l.b.o.Pipeline)
+		sleep(ctx, l.b.o.every/10)
+	}
+}
+
+// trap has a kernel fault, after which the context serves no more calls.
+func trap(c *cuda.Context) error {
+	m, err := c.Load(trapPTX)
+	if err != nil {
+		return err
+	}
+	f, err := c.Function(m, "trap")
+	if err != nil {
+		return err
+	}
+	if err := c.Launch(f, [3]uint32{1, 1, 1}, [3]uint32{1, 1, 1}, 0, 0, cuda.NewParams()); err != nil {
+		return err
+	}
+	return c.Synchronize()
+}
+
+func (g *governorLog) look(p Pipeline) {
+	now := p.System().Governor
+	if now.Reducing && !g.reducing {
+		g.reductions++
+		g.reason = now.Reason
+	}
+	g.reducing = now.Reducing
+	if now.AskedFPS > 0 {
+		g.lowest = min(g.lowest, now.AllowedFPS/now.AskedFPS)
+	}
+}
+
+// goesOn says whether the trial waits for the card although its time was over at
+// end.
+func (l *losing) goesOn(end time.Time) bool {
+	if l == nil {
+		return false
+	}
+	within := l.b.o.Lose.Back
+	if within == 0 {
+		within = backWithin
+	}
+	if time.Since(end) > within {
+		return false
+	}
+	served := l.log.served(l.b.o.Lose.UUID)
+	return served.IsZero() || time.Since(served) < backFor
+}
+
+// served is when a card first published something after it had been opened again.
+func (l *lossLog) served(uuid string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.all, func(p publication) bool { return p.gpu == uuid && p.life > l.all[0].life })
+	if i < 0 {
+		return time.Time{}
+	}
+	return l.all[i].at
+}
+
+// end fills in the loss and what it makes different in the trial.
+func (l *losing) end(t *Trial, took float64) error {
+	if l == nil {
+		return nil
+	}
+	l.b.loss.Store(nil)
+	l.stop()
+	<-l.done
+	var lost *cuda.LostError
+	switch {
+	case l.asked.IsZero():
+		return errors.New("lose a card: the trial ended before its moment came")
+	case !errors.As(l.err, &lost):
+		return fmt.Errorf("lose a card: it did not fail: %w", l.err)
+	}
+	l.log.mu.Lock()
+	defer l.log.mu.Unlock()
+	loss := sumUp(l.log.all, l.b.o.Lose.UUID, l.began, l.asked, l.lost)
+	loss.Error = lost.Error()
+	loss.Reductions, loss.LowestShare, loss.Reason = l.governor.reductions, l.governor.lowest, l.governor.reason
+	t.Loss = loss
+	t.AnalysedFPS = float64(len(l.log.all)) / took
+	t.AnalysedShare = share(t.AnalysedFPS, t.AskedFPS)
+	return nil
+}
+
+// course is one camera's way through the trial.
+type course struct {
+	home        string // the card that had it before the loss
+	last        time.Time
+	newest      uint64
+	seen        map[uint64]bool
+	again, back time.Time // first picture from elsewhere, and from the card after that
+	gap         time.Duration
+	backGap     time.Duration
+}
+
+// sumUp makes the report of everything that was published, in the order in which it
+// was; of one camera that is the order of publication.
+func sumUp(all []publication, dead string, began, asked, lost time.Time) *Loss {
+	l := &Loss{GPU: dead, AfterSeconds: asked.Sub(began).Seconds(), LowestShare: 1}
+	life := 0
+	if i := slices.IndexFunc(all, func(p publication) bool { return p.gpu == dead }); i >= 0 {
+		life = all[i].life
+	}
+	cameras := map[string]*course{}
+	for _, p := range all {
+		c := cameras[p.camera]
+		if c == nil {
+			c = &course{seen: map[uint64]bool{}}
+			cameras[p.camera] = c
+		}
+		l.order(c, p)
+		c.follow(p, dead, life, asked, lost)
+		if p.gpu == dead && p.life == life && p.at.After(lost) {
+			l.OfDead++
+		}
+	}
+	served := l.returned(cameras, asked)
+	again := l.moved(cameras, dead, asked)
+	l.rates(all, dead, began, asked, again, served)
+	return l
+}
+
+func (l *Loss) order(c *course, p publication) {
+	switch {
+	case c.seen[p.seq]:
+		l.Twice++
+	case p.seq < c.newest:
+		l.Backwards++
+	}
+	c.seen[p.seq] = true
+	c.newest = max(c.newest, p.seq)
+}
+
+func (c *course) follow(p publication, dead string, life int, asked, lost time.Time) {
+	returned := p.gpu == dead && p.life > life
+	switch {
+	case !p.at.After(lost):
+		c.home = p.gpu
+	case returned && c.back.IsZero():
+		c.back, c.backGap = p.at, p.at.Sub(c.last)
+	case !returned && c.home != dead:
+		c.gap = max(c.gap, p.at.Sub(later(c.last, asked)))
+	}
+	if p.at.After(lost) && c.again.IsZero() && (p.gpu != dead || returned) {
+		c.again = p.at
+	}
+	c.last = p.at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// returned fills in how cameras came back, and gives when the first one had.
+func (l *Loss) returned(cameras map[string]*course, asked time.Time) (served time.Time) {
+	for _, c := range cameras {
+		if c.back.IsZero() {
+			continue
+		}
+		l.CamerasBack++
+		l.BackMost = max(l.BackMost, c.back.Sub(asked).Seconds())
+		l.BackGap = max(l.BackGap, c.backGap.Seconds())
+		if served.IsZero() || c.back.Before(served) {
+			served = c.back
+		}
+	}
+	if !served.IsZero() {
+		l.ServedAfter = served.Sub(asked).Seconds()
+	}
+	return served
+}
+
+// moved fills in how the cameras of the lost card fared, and gives when the last of
+// them was analysed again.
+func (l *Loss) moved(cameras map[string]*course, dead string, asked time.Time) (last time.Time) {
+	var took []float64
+	last = asked
+	for id, c := range cameras {
+		switch {
+		case c.home != dead:
+			l.OthersGap = max(l.OthersGap, c.gap.Seconds())
+			continue
+		case c.again.IsZero():
+			l.NotAgain = append(l.NotAgain, id)
+		default:
+			took = append(took, c.again.Sub(asked).Seconds())
+			last = later(last, c.again)
+		}
+		l.Moved++
+	}
+	slices.Sort(took)
+	slices.Sort(l.NotAgain)
+	if n := len(took); n > 0 {
+		l.AgainP50, l.AgainMost = took[n/2], took[n-1]
+	}
+	return last
+}
+
+// rates fills in what was analysed a second.
+func (l *Loss) rates(all []publication, dead string, began, asked, again, served time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	if served.IsZero() {
+		served = all[len(all)-1].at
+	}
+	before, without := 0, 0
+	for _, p := range all {
+		if p.at.Before(asked) {
+			before++
+		}
+		if p.at.After(again) && p.at.Before(served) {
+			without++
+		}
+		i := int(p.at.Sub(began).Seconds())
+		for len(l.EverySeconds) <= i {
+			l.EverySeconds = append(l.EverySeconds, Second{Second: len(l.EverySeconds), Analysed: map[string]int{}})
+		}
+		l.EverySeconds[max(i, 0)].Analysed[p.gpu]++
+	}
+	l.BeforeFPS = float64(before) / asked.Sub(began).Seconds()
+	if d := served.Sub(again).Seconds(); d > 0 {
+		l.WithoutFPS = float64(without) / d
+	}
+}
+
+// fails says in words what went wrong, "" = nothing.
+func (l *Loss) fails() string {
+	switch {
+	case l.Moved == 0:
+		return "the card that was lost had no cameras"
+	case len(l.NotAgain) > 0:
+		return fmt.Sprintf("%d cameras were not analysed again, such as %s", len(l.NotAgain), l.NotAgain[0])
+	case l.AgainMost > soonAgain.Seconds():
+		return fmt.Sprintf("the last camera was analysed again after %.1f s", l.AgainMost)
+	case l.Twice > 0 || l.Backwards > 0:
+		return fmt.Sprintf("%d pictures were published twice, %d behind newer ones", l.Twice, l.Backwards)
+	case l.OfDead > 0:
+		return fmt.Sprintf("%d pictures of the lost card were published after the loss", l.OfDead)
+	case l.ServedAfter == 0:
+		return "the lost card did not serve again"
+	}
+	return ""
+}
+
+func (l *Loss) table(w io.Writer) {
+	fmt.Fprintf(w, "\n%s was lost after %.1f s (%s)\n", l.GPU, l.AfterSeconds, l.Error)
+	fmt.Fprintf(w, "its %d cameras were analysed again after %.2f s (p50), %.2f s (the last); not again: %d; longest gap of the others: %.2f s\n",
+		l.Moved, l.AgainP50, l.AgainMost, len(l.NotAgain), l.OthersGap)
+	fmt.Fprintf(w, "analysed: %.1f frames/s before, %.1f without the card; the governor lowered rates %d times, to %.0f %% at least%s\n",
+		l.BeforeFPS, l.WithoutFPS, l.Reductions, l.LowestShare*100, because(l.Reason))
+	fmt.Fprintf(w, "published twice: %d, behind newer ones: %d, of the dead card after the loss: %d\n", l.Twice, l.Backwards, l.OfDead)
+	if l.ServedAfter == 0 {
+		fmt.Fprintln(w, "the card did not serve again")
+		return
+	}
+	fmt.Fprintf(w, "the card served again after %.1f s; %d cameras came back until %.1f s, the longest gap of theirs was %.2f s\n",
+		l.ServedAfter, l.CamerasBack, l.BackMost, l.BackGap)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
