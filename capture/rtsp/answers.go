@@ -71,6 +71,7 @@ func (s *session) onResponse(res *base.Response) {
 		s.repairDescription(res)
 	case method == string(base.Play):
 		s.exchange.live = true
+		s.client.ReadTimeout = never
 	}
 }
 

@@ -76,10 +76,7 @@ func (s *session) timeoutFailure(err error) error {
 	case errors.As(err, &request), isTimeout(err):
 		return &capture.SilentError{Addr: s.target.Addr(), Limit: s.o.ReadTimeout}
 	case errors.As(err, &tcp), errors.As(err, &udp):
-		if s.packets.Load() == 0 {
-			return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second), Transport: string(s.transport)}
-		}
-		return &capture.StalledError{Phase: capture.PhaseLive, Limit: s.o.ReadTimeout}
+		return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second), Transport: string(s.transport)}
 	default:
 		return nil
 	}
