@@ -175,6 +175,9 @@ func (s *session) repairDescription(res *base.Response) {
 	if s.target.scrub(s.track.control) == withheld { // looked at whole: what is shown may be cut in the middle of a secret
 		s.track.info.Control = withheld
 	}
+	if conn := s.dialer.open(); conn != nil {
+		conn.agreed.Store(text.agree(s.track))
+	}
 	contentBase := ""
 	if v := res.Header["Content-Base"]; len(v) > 0 {
 		contentBase = strings.TrimSpace(v[0])
