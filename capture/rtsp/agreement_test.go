@@ -3,6 +3,7 @@ package rtsp_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,32 @@ func TestSuccessByOtherWords(t *testing.T) {
 		}))
 		if _, err := attempt(t, rtsp.Options{URL: "rtsp://" + addr + "/x", Transport: rtsp.TCP}, 3); !errors.Is(err, errEnough) {
 			t.Errorf("%s: the session ended with %v", head, err)
+		}
+	}
+}
+
+// Markers anywhere, also within a slice, cost a picture or two at the start.
+func TestMarkersAtRandom(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+		url := startWire(t, capture.H264, func(w *wire) {
+			s := newStream(capture.H264)
+			for n := range uint32(60) {
+				for _, p := range s.simple(n) {
+					p.Marker = random.IntN(2) == 0
+					w.send(p)
+				}
+			}
+		})
+		r, err := attempt(t, rtsp.Options{URL: url, Transport: rtsp.TCP}, 50)
+		if !errors.Is(err, errEnough) {
+			t.Fatalf("seed %d: the session ended with %v", seed, err)
+		}
+		for i, au := range r.units[5:] {
+			if au.LossBefore {
+				t.Errorf("seed %d: unit %d is flagged", seed, i+5)
+			}
 		}
 	}
 }
