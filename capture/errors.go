@@ -196,15 +196,27 @@ func (e *UnreachableError) detail() string {
 type SilentError struct {
 	Addr  string        // host:port
 	Limit time.Duration // how long we waited
+
+	Request string // that it did not answer, having answered others; "" = it answered none
+	Missing int    // bytes that its answer lacks; 0 = there was none
 }
 
 // Error implements error.
 func (e *SilentError) Error() string {
+	if e.Request != "" {
+		return fmt.Sprintf("talk to %s: no whole answer to %s within %v", e.Addr, e.Request, e.Limit)
+	}
 	return fmt.Sprintf("talk to %s: no RTSP answer within %v", e.Addr, e.Limit)
 }
 
 // Reason implements Failure.
 func (e *SilentError) Reason() string {
+	switch {
+	case e.Missing > 0:
+		return fmt.Sprintf("%s does not finish its answer to %s within %v: of the length that it gave, %d bytes do not come", e.Addr, e.Request, e.Limit, e.Missing)
+	case e.Request != "":
+		return fmt.Sprintf("%s does not answer %s within %v, after it answered other requests: restart the camera", e.Addr, e.Request, e.Limit)
+	}
 	return fmt.Sprintf("%s accepts connections and does not answer within %v: restart the camera, or check that this is its RTSP port",
 		e.Addr, e.Limit)
 }

@@ -75,3 +75,22 @@ func TestAdmit(t *testing.T) {
 		r.stop(t)
 	})
 }
+
+// A camera with a picture every 25 seconds is left in peace once it is known to
+// be so slow; one of another rhythm that stops is not waited for any longer.
+func TestPicturesFarApart(t *testing.T) {
+	for _, gop := range []int{1, 1000} { // pictures from one key frame to the next
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t, func(int) scriptSource { return playing(25*time.Second, gop, 0, nil) }, nil)
+			time.Sleep(3 * time.Minute)
+			before := r.Status()
+			time.Sleep(10 * time.Minute)
+			after := r.Status()
+			if after.State != capture.Live || after.Attempts != before.Attempts || after.Frames < before.Frames+20 {
+				t.Errorf("key frame each %d: %s with %d pictures in ten minutes, and %d attempts after %d",
+					gop, after.State, after.Frames-before.Frames, after.Attempts, before.Attempts)
+			}
+			r.stop(t)
+		})
+	}
+}

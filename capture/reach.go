@@ -103,7 +103,7 @@ func (p *Prober) leave(addr string, one *port) {
 // look looks at a port until ctx ends or it has come back.
 func (p *Prober) look(ctx context.Context, addr string, one *port) {
 	defer close(one.ended)
-	wait := probePeriod
+	wait := probePeriod / 2 // another wait may just have ended, shortly before it would have looked
 	for {
 		// not all hosts in the same moment
 		sleep(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // no secret

@@ -38,7 +38,7 @@ func (s *Supervisor) runSession(ctx context.Context, attempt int, opened func())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, opened: opened, watch: watchdog{
-		connect: s.o.ConnectTimeout, first: s.o.FirstFrameTimeout, stall: s.o.StallTimeout,
+		connect: s.o.ConnectTimeout, first: s.o.FirstFrameTimeout, stall: s.o.StallTimeout, patience: s.patience,
 	}}
 	ses.watch.start(time.Now())
 
@@ -54,6 +54,7 @@ func (s *Supervisor) runSession(ctx context.Context, attempt int, opened func())
 	}
 	cancel(err)
 	wg.Wait()
+	s.patience = ses.watch.longer(err)
 	for _, d := range ses.ring.close() {
 		d.Close()
 	}

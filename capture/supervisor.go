@@ -60,6 +60,8 @@ type Supervisor struct {
 	// owned by Run
 	probed time.Time // when a camera that was away answered again
 	seen   uint64    // frames at that time
+
+	patience time.Duration // see watchdog
 }
 
 // NewSupervisor checks the options. It starts nothing.

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -14,7 +15,7 @@ const (
 
 // The bounds of a stall limit that is derived.
 const (
-	stallUnknown = 10 * time.Second // before rate and key frames are known
+	stallUnknown = 10 * time.Second // before rate and key frames are known, at first
 	stallMin     = 5 * time.Second
 	stallMax     = time.Minute
 
@@ -26,6 +27,8 @@ const (
 // packets alive while their video is dead.
 type watchdog struct {
 	connect, first, stall time.Duration // stall 0 = derived
+
+	patience time.Duration // in place of stallUnknown, where that has proved short
 
 	mu        sync.Mutex
 	phase     Phase
@@ -113,11 +116,27 @@ func (w *watchdog) limitLocked() time.Duration {
 // derivedLocked is the limit that the stream's rhythm gives.
 func (w *watchdog) derivedLocked() time.Duration {
 	if w.keyPeriod == 0 {
-		return stallUnknown
+		return min(max(stallUnknown, w.patience, 20*w.interval), stallMax)
 	}
 	// After a loss, or where only key frames are decoded, the next picture may come
 	// with the next key frame: that long is no stall.
 	return min(max(stallMin, 2*w.keyPeriod+time.Second, 20*w.interval), stallMax)
+}
+
+// longer is the patience for the session that follows one which ended with err.
+// A camera may have a picture in half a minute: where a session ended before it
+// told its rhythm, the next one is given twice the time.
+func (w *watchdog) longer(err error) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var stalled *StalledError
+	if w.interval > 0 && w.interval < time.Second {
+		return 0
+	}
+	if w.keyPeriod > 0 || w.stall > 0 || !errors.As(err, &stalled) || stalled.Phase != PhaseLive {
+		return w.patience
+	}
+	return min(2*max(w.patience, stallUnknown), stallMax)
 }
 
 // check gives the time left, and an error once there is none.

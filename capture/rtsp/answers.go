@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/bluenviron/gortsplib/v4/pkg/base"
+
+	"edgecam/capture"
 )
 
 // exchange is the request under way, and what the camera made of it. It is
@@ -48,6 +50,9 @@ func (s *session) onRequest(req *base.Request) {
 func (s *session) onResponse(res *base.Response) {
 	method := s.exchange.method
 	s.log.Debug("rtsp response", "method", method, "status", int(res.StatusCode))
+	if res.StatusCode > base.StatusOK && res.StatusCode < 300 {
+		res.StatusCode = base.StatusOK // every such status means success
+	}
 	s.renumber(res)
 	if s.upkeep.answered(method, res) {
 		return
@@ -71,6 +76,7 @@ func (s *session) onResponse(res *base.Response) {
 		s.repairDescription(res)
 	case method == string(base.Play):
 		s.exchange.live = true
+		s.client.ReadTimeout = never
 	}
 }
 
@@ -160,11 +166,17 @@ func (s *session) renumber(res *base.Response) {
 func (s *session) repairDescription(res *base.Response) {
 	text := readSDP(res.Body)
 	s.track, s.trackErr = text.choose(s.o.VideoTrack)
+	if odd := noDescription(res); odd != nil && len(text.medias) == 0 {
+		s.trackErr = odd
+	}
 	if s.trackErr != nil {
 		return // Describe's own result is not used then
 	}
 	if s.target.scrub(s.track.control) == withheld { // looked at whole: what is shown may be cut in the middle of a secret
 		s.track.info.Control = withheld
+	}
+	if conn := s.dialer.open(); conn != nil {
+		conn.agreed.Store(text.agree(s.track))
 	}
 	contentBase := ""
 	if v := res.Header["Content-Base"]; len(v) > 0 {
@@ -173,4 +185,24 @@ func (s *session) repairDescription(res *base.Response) {
 	res.Body = writeSDP(s.track, baseURL(s.exchange.asked, text.control, contentBase))
 	res.Header["Content-Type"] = base.HeaderValue{"application/sdp"}
 	delete(res.Header, "Content-Base")
+}
+
+// noDescription says what is odd about an answer without a track; nil =
+// nothing, it just has none.
+func noDescription(res *base.Response) error {
+	header := func(name string) string {
+		return printable(strings.TrimSpace(strings.Join(res.Header[name], ", ")), 40)
+	}
+	detail := ""
+	switch kind, encoding := header("Content-Type"), header("Content-Encoding"); {
+	case len(res.Body) == 0:
+		detail = "the answer has no description: its Content-Length is missing, 0 or not a number"
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		detail = "the description is coded (" + encoding + "), which nobody asked for"
+	case kind != "" && !strings.Contains(strings.ToLower(kind), "sdp"):
+		detail = "the answer is of type " + kind + ", not application/sdp"
+	default:
+		return nil
+	}
+	return &capture.ProtocolError{Op: "DESCRIBE", Detail: detail}
 }

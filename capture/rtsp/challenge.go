@@ -9,11 +9,12 @@ import (
 type challenge struct {
 	scheme    string // lower case: "digest", "basic", …
 	realm     string
+	rawRealm  string // as it was written, escapes and all
 	nonce     string
 	opaque    string
 	hasOpaque bool
 	algorithm string // as it was written; "" = none was
-	qop       bool   // qop=auth is among what is offered
+	qop       string // the quality of protection that is taken: "auth", else "auth-int"; "" = neither is offered
 	needsQOP  bool   // qop is given at all
 	stale     bool
 }
@@ -24,7 +25,7 @@ func (c challenge) usable() bool {
 	case "basic":
 		return true
 	case "digest":
-		return c.nonce != "" && c.hash() != nil && (c.qop || !c.needsQOP)
+		return c.nonce != "" && c.hash() != nil && (c.qop != "" || !c.needsQOP)
 	default:
 		return false
 	}
@@ -40,6 +41,14 @@ func (c challenge) rank() int {
 	default:
 		return 1
 	}
+}
+
+// escapes says whether the realm was written with a backslash: cameras then hash
+// it either with or without. odd: the backslash stands where none is needed, so
+// that it is mostly meant for itself.
+func (c challenge) escapes() (found, odd bool) {
+	odd = strings.Contains(strings.NewReplacer("\\\\", "", "\\\"", "").Replace(c.rawRealm), "\\")
+	return strings.Contains(c.rawRealm, "\\"), odd
 }
 
 // readChallenges reads WWW-Authenticate lines. A line may hold several
@@ -85,7 +94,8 @@ func (s *challengeScanner) next() (challenge, bool) {
 			return c, true
 		}
 		s.rest = s.rest[1:]
-		c.parameter(strings.ToLower(name), s.value())
+		value, raw := s.value()
+		c.parameter(strings.ToLower(name), value, raw)
 	}
 }
 
@@ -106,24 +116,24 @@ func (s *challengeScanner) token() string {
 	return token
 }
 
-// value reads a quoted text or a token that may hold equals signs.
-func (s *challengeScanner) value() string {
+// value reads a quoted text or a token that may hold equals signs. raw is the
+// text before its escapes are taken out.
+func (s *challengeScanner) value() (value, raw string) {
 	s.rest = skipBlanks(s.rest)
 	if !strings.HasPrefix(s.rest, `"`) {
 		i := strings.IndexAny(s.rest, " \t,;")
 		if i < 0 {
 			i = len(s.rest)
 		}
-		value := s.rest[:i]
-		s.rest = s.rest[i:]
-		return value
+		value, s.rest = s.rest[:i], s.rest[i:]
+		return value, value
 	}
 	var b strings.Builder
 	for i := 1; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {
 		case c == '"':
-			s.rest = s.rest[i+1:]
-			return b.String()
+			raw, s.rest = s.rest[1:i], s.rest[i+1:]
+			return b.String(), raw
 		case c == '\\' && i+1 < len(s.rest):
 			i++
 			b.WriteByte(s.rest[i])
@@ -131,14 +141,14 @@ func (s *challengeScanner) value() string {
 			b.WriteByte(c)
 		}
 	}
-	s.rest = ""
-	return b.String()
+	raw, s.rest = s.rest[1:], ""
+	return b.String(), raw
 }
 
-func (c *challenge) parameter(name, value string) {
+func (c *challenge) parameter(name, value, raw string) {
 	switch name {
 	case "realm":
-		c.realm = value
+		c.realm, c.rawRealm = value, raw
 	case "nonce":
 		c.nonce = value
 	case "opaque":
@@ -149,6 +159,11 @@ func (c *challenge) parameter(name, value string) {
 		c.stale = strings.EqualFold(value, "true")
 	case "qop":
 		c.needsQOP = strings.TrimSpace(value) != ""
-		c.qop = slices.Contains(strings.FieldsFunc(strings.ToLower(value), func(r rune) bool { return r == ',' || r == ' ' }), "auth")
+		offered := strings.FieldsFunc(strings.ToLower(value), func(r rune) bool { return r == ',' || r == ' ' })
+		for _, qop := range []string{"auth-int", "auth"} {
+			if slices.Contains(offered, qop) {
+				c.qop = qop
+			}
+		}
 	}
 }

@@ -23,6 +23,9 @@ type cameraConn struct {
 	encrypted bool
 	torn      atomic.Bool // TEARDOWN is on its way
 	heard     bool        // owned by the reader: the camera has spoken
+
+	agreed atomic.Pointer[agreement] // nil before the camera has described its video
+	owed   atomic.Int64              // bytes of an answer that were announced and have not come
 }
 
 // Read looks at what the other side says first. gortsplib looks for the

@@ -81,6 +81,7 @@ func (d *h264Packets) fragment(p *packet, y *yield, head int) {
 		return
 	}
 	flags, typ := b[1], h264.NALUType(b[1]&0x1f)
+	d.frag.ends = d.frag.ends || flags&end != 0 // also where its beginning is not known
 	if flags&start != 0 {
 		d.frag.broken(y)
 		d.frag.start(p, vitalH264(typ), skip(b, head), b[0]&0xe0|byte(typ))
@@ -99,7 +100,6 @@ func (d *h264Packets) fragment(p *packet, y *yield, head int) {
 		}
 	}
 	if flags&end != 0 || p.marker && !d.frag.ends {
-		d.frag.ends = d.frag.ends || flags&end != 0
 		y.nalus = appendUnits(y.nalus, d.frag.join())
 	}
 }

@@ -79,6 +79,7 @@ func (d *h265Packets) aggregate(b []byte, y *yield) {
 func (d *h265Packets) fragment(p *packet, b []byte, y *yield) {
 	const start, end = 0x80, 0x40
 	flags, typ := b[2], h265.NALUType(b[2]&0x3f)
+	d.frag.ends = d.frag.ends || flags&end != 0 // also where its beginning is not known
 	if flags&start != 0 {
 		head := headH265 + 1
 		if d.donl {
@@ -101,7 +102,6 @@ func (d *h265Packets) fragment(p *packet, b []byte, y *yield) {
 		}
 	}
 	if flags&end != 0 || p.marker && !d.frag.ends {
-		d.frag.ends = d.frag.ends || flags&end != 0
 		y.nalus = appendUnits(y.nalus, d.frag.join())
 	}
 }

@@ -47,7 +47,7 @@ func (d *dialer) dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.conn = conn
-	return &framedConn{Conn: conn}, nil
+	return &framedConn{Conn: conn, framer: framer{agreed: &conn.agreed}, owed: &conn.owed}, nil
 }
 
 func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -33,6 +33,7 @@ type login struct {
 	uses      int        // of its nonce
 	proven    bool       // an answer was taken in this session: the password is right
 	refused   int        // answers, for the request under way
+	otherWay  bool       // the realm's backslashes are taken the less likely way
 }
 
 // verdict is what a 401 means.
@@ -51,7 +52,7 @@ func (l *login) authorize(req *base.Request) {
 	if req.URL != nil {
 		uri = req.URL.CloneWithoutCredentials().String()
 	}
-	req.Header["Authorization"] = base.HeaderValue{l.answer(string(req.Method), uri)}
+	req.Header["Authorization"] = base.HeaderValue{l.answer(string(req.Method), uri, req.Body)}
 }
 
 // accepted notes that a request was not refused.
@@ -80,6 +81,10 @@ func (l *login) challenged(method string, lines []string, answered bool) verdict
 		return verdict{again: true}
 	}
 	rotated := best.scheme == "digest" && (old == nil || old.nonce != best.nonce)
+	if escapes, _ := best.escapes(); escapes && !best.stale && !l.proven && !l.otherWay {
+		l.otherWay = true
+		return verdict{again: true}
+	}
 	if !rotated || !best.stale && !l.proven {
 		return verdict{err: &capture.AuthError{User: l.user, Method: method}}
 	}
@@ -138,8 +143,16 @@ func (c challenge) hash() func() hash.Hash {
 	}
 }
 
+// realm is what is hashed for it.
+func (l *login) realm() string {
+	if _, odd := l.answering.escapes(); odd != l.otherWay {
+		return l.answering.rawRealm
+	}
+	return l.answering.realm
+}
+
 // answer makes the value of an Authorization header.
-func (l *login) answer(method, uri string) string {
+func (l *login) answer(method, uri string, body []byte) string {
 	c := l.answering
 	if c.scheme == "basic" {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.user+":"+l.password))
@@ -151,19 +164,23 @@ func (l *login) answer(method, uri string) string {
 	}
 	cnonce := ""
 	session := strings.HasSuffix(strings.ToUpper(c.algorithm), "-SESS")
-	if session || c.qop {
+	if session || c.qop != "" {
 		cnonce = strings.ToLower(rand.Text()[:16])
 	}
-	secret := digest(l.user, c.realm, l.password)
+	secret := digest(l.user, l.realm(), l.password)
 	if session {
 		secret = digest(secret, c.nonce, cnonce)
 	}
 	fields := []string{
-		"username=" + quote(l.user), "realm=" + quote(c.realm), "nonce=" + quote(c.nonce), "uri=" + quote(uri),
+		"username=" + quote(l.user), `realm="` + c.rawRealm + `"`, "nonce=" + quote(c.nonce), "uri=" + quote(uri),
 	}
-	if c.qop {
+	if c.qop != "" {
 		uses := fmt.Sprintf("%08x", l.uses)
-		fields = append(fields, "qop=auth", "nc="+uses, "response="+quote(digest(secret, c.nonce, uses, cnonce, "auth", digest(method, uri))))
+		request := digest(method, uri)
+		if c.qop == "auth-int" {
+			request = digest(method, uri, digest(string(body)))
+		}
+		fields = append(fields, "qop="+c.qop, "nc="+uses, "response="+quote(digest(secret, c.nonce, uses, cnonce, c.qop, request)))
 	} else {
 		fields = append(fields, "response="+quote(digest(secret, c.nonce, digest(method, uri))))
 	}

@@ -68,7 +68,7 @@ func Answer(line, user, password, method, uri string) string {
 	if v := l.challenged(method, []string{line}, false); !v.again {
 		return ""
 	}
-	return l.answer(method, uri)
+	return l.answer(method, uri, nil)
 }
 
 // Begin makes the next session begin with a transport.

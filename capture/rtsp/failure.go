@@ -74,12 +74,9 @@ func (s *session) timeoutFailure(err error) error {
 	var udp liberrors.ErrClientUDPTimeout
 	switch {
 	case errors.As(err, &request), isTimeout(err):
-		return &capture.SilentError{Addr: s.target.Addr(), Limit: s.o.ReadTimeout}
+		return s.silence()
 	case errors.As(err, &tcp), errors.As(err, &udp):
-		if s.packets.Load() == 0 {
-			return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second), Transport: string(s.transport)}
-		}
-		return &capture.StalledError{Phase: capture.PhaseLive, Limit: s.o.ReadTimeout}
+		return &capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: time.Since(s.playing).Round(time.Second), Transport: string(s.transport)}
 	default:
 		return nil
 	}
@@ -134,4 +131,15 @@ func otherTransport(err error) bool {
 	default:
 		return false
 	}
+}
+
+// silence tells a camera that says nothing from one that has stopped to.
+func (s *session) silence() error {
+	e := &capture.SilentError{Addr: s.target.Addr(), Limit: s.o.ReadTimeout}
+	if conn := s.dialer.open(); conn != nil && conn.owed.Load() > 0 {
+		e.Request, e.Missing = s.exchange.method, int(conn.owed.Load())
+	} else if s.exchange.method != string(base.Options) {
+		e.Request = s.exchange.method
+	}
+	return e
 }

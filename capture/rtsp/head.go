@@ -26,6 +26,7 @@ func repairHead(head []byte) []byte {
 	length := false
 	for _, h := range readHeaders(lines[1:]) {
 		if strings.EqualFold(h.name, "Content-Length") {
+			h.value = strings.TrimPrefix(h.value, "+")
 			digits := h.value[:len(h.value)-len(strings.TrimLeft(h.value, "0123456789"))]
 			if length || digits == "" {
 				continue // of two lengths the first one counts
@@ -82,7 +83,7 @@ func repairFirst(line string) string {
 		if reason == "" {
 			reason = "-"
 		}
-		return fields[0] + " " + fields[1] + " " + reason[:min(len(reason), maxReason)]
+		return "RTSP/1.0 " + fields[1] + " " + reason[:min(len(reason), maxReason)]
 	}
 	if len(fields) == 2 && strings.HasPrefix(fields[1], "RTSP/") {
 		fields = []string{fields[0], "*", fields[1]}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // framedConn lets nothing through but what belongs into an RTSP connection:
@@ -17,7 +18,8 @@ import (
 type framedConn struct {
 	net.Conn
 	framer framer
-	err    error // of the connection, due once all before it is read
+	owed   *atomic.Int64 // see cameraConn
+	err    error         // of the connection, due once all before it is read
 }
 
 // Read implements net.Conn.
@@ -30,6 +32,9 @@ func (c *framedConn) Read(b []byte) (int, error) {
 			err := c.err
 			c.err = nil // a deadline may be moved
 			return 0, err
+		}
+		if c.owed != nil {
+			c.owed.Store(int64(c.framer.owes()))
 		}
 		var n int
 		n, c.err = c.Conn.Read(c.framer.space())
@@ -61,6 +66,9 @@ type framer struct {
 	channels map[byte]bool   // channels that the camera has named; empty = none yet
 	ssrc     map[byte]uint32 // by channel, of the last frame
 	skipped  uint64          // bytes
+
+	agreed   *atomic.Pointer[agreement] // nil = nothing is put right
+	adoption adoption
 }
 
 // space is where bytes from the connection go.
@@ -75,6 +83,9 @@ func (f *framer) space() []byte {
 }
 
 func (f *framer) filled(n int) { f.in = f.in[:len(f.in)+n] }
+
+// owes is how many bytes of the body of a message are yet to come.
+func (f *framer) owes() int { return max(0, f.body-(len(f.in)-f.good)) }
 
 // read gives bytes that are good; 0 when more must come first.
 func (f *framer) read(b []byte) int {
@@ -159,7 +170,11 @@ func (f *framer) judgeFrame(b []byte) (size int, wait bool) {
 	}
 	if isRTP(b) {
 		f.learn(b)
+		repairExtension(b[frameHead:size])
 		repairPadding(b[frameHead:size])
+		if f.agreed != nil {
+			f.adoption.adopt(b, f.agreed.Load())
+		}
 	}
 	return size, false
 }
@@ -257,7 +272,24 @@ func beginsMessage(b []byte) (known, maybe bool) {
 			known, maybe = known || n == len(begin), maybe || n < len(begin)
 		}
 	}
-	return known, maybe
+	v := verdictOnVersion(b)
+	return known || v > 0, maybe || v == 0
+}
+
+// verdictOnVersion says whether b begins as an answer of any version does: 1 =
+// yes, -1 = no, 0 = that takes more bytes to tell.
+func verdictOnVersion(b []byte) int {
+	const pattern = "RTSP/0.0 "
+	for i := range pattern {
+		switch {
+		case i == len(b):
+			return 0
+		case pattern[i] == '0' && b[i] >= '0' && b[i] <= '9', pattern[i] == b[i]:
+		default:
+			return -1
+		}
+	}
+	return 1
 }
 
 func (f *framer) judgeMessage(b []byte) (size int, wait bool) {
@@ -328,6 +360,7 @@ func (f *framer) readTransport(value string) {
 				f.channels = map[byte]bool{}
 			}
 			f.channels[byte(n)], f.channels[byte(n)+1] = true, true
+			f.adoption.channel, f.adoption.hasOne = byte(n), true
 		}
 	}
 }

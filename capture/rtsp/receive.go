@@ -62,9 +62,9 @@ func (r *receiver) start(t *track, transport Transport, emit func(*capture.Acces
 	}
 	r.codec = t.codec
 	r.assembler = assembler{codec: t.codec, emit: emit}
-	r.sequencer = sequencer{hold: holdTCP, out: r.ordered, anew: r.anew}
+	r.sequencer = sequencer{hold: holdTCP, tcp: true, out: r.ordered, anew: r.anew, blind: r.astray}
 	if transport == UDP {
-		r.sequencer.hold = holdUDP
+		r.sequencer.hold, r.sequencer.tcp = holdUDP, false
 	}
 }
 
@@ -142,6 +142,14 @@ func (r *receiver) ordered(p *packet, lost bool) {
 func (r *receiver) anew() {
 	r.assembler.restart()
 	r.clock = cameraClock{}
+}
+
+// astray hears that nothing tells the order of packets.
+func (r *receiver) astray() {
+	r.giveUp(&capture.UnsupportedError{
+		What: "transport udp",
+		Hint: "the camera's packets are not numbered one by one, so that a loss would not be seen: set transport to auto or tcp",
+	})
 }
 
 // watch sets the timer for what waits. It stays set when what it was set for has

@@ -88,8 +88,33 @@ func resolveLocation(from *url.URL, location string) (Target, error) {
 	default:
 		dir := from.EscapedPath()
 		dir = dir[:strings.LastIndexByte(dir, '/')+1]
-		location = root + "/" + strings.TrimPrefix(dir, "/") + location
+		path, query, hasQuery := strings.Cut(location, "?")
+		location = root + cleanPath("/"+strings.TrimPrefix(dir, "/")+path)
+		if hasQuery {
+			location += "?" + query
+		}
 	}
 	// With a user given, an @ in the path is no sign of a password.
 	return ParseURL(location, "redirected", "")
+}
+
+// cleanPath takes the steps "." and ".." of a relative Location (RFC 3986 5.2.4).
+func cleanPath(path string) string {
+	var out []string
+	steps := strings.Split(path, "/")[1:]
+	for i, step := range steps {
+		last := i == len(steps)-1
+		switch {
+		case step == ".." || step == ".":
+			if step == ".." && len(out) > 0 {
+				out = out[:len(out)-1]
+			}
+			if last {
+				out = append(out, "")
+			}
+		default:
+			out = append(out, step)
+		}
+	}
+	return "/" + strings.Join(out, "/")
 }

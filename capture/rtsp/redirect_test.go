@@ -30,6 +30,7 @@ func TestRedirects(t *testing.T) {
 	}{
 		{"relative path", "DESCRIBE", "/moved", 302, "rtsp://ADDR/moved"},
 		{"relative to the directory", "DESCRIBE", "moved?a=1", 301, "rtsp://ADDR/a/moved?a=1"},
+		{"up and aside", "DESCRIBE", "../x/./moved?a=../1", 302, "rtsp://ADDR/x/moved?a=../1"},
 		{"another query", "DESCRIBE", "?moved=1", 303, "rtsp://ADDR/a/b?moved=1"},
 		{"absolute with a login of its own", "DESCRIBE", "rtsp://mallory:x@ADDR/moved", 307, "rtsp://ADDR/moved"},
 		{"upper case scheme and an at sign", "DESCRIBE", "RTSP://ADDR/moved@1", 302, "rtsp://ADDR/moved@1"},

@@ -49,9 +49,15 @@ const (
 // A camera that begins a new stream (another SSRC, or other sequence numbers) is
 // followed at its second packet, and loses none.
 type sequencer struct {
-	hold time.Duration
-	out  func(p *packet, lost bool) // lost: packets before this one are missing, or another stream began
-	anew func()                     // a stream has begun in place of another
+	hold  time.Duration
+	tcp   bool                       // packets come in the order that they were sent in
+	out   func(p *packet, lost bool) // lost: packets before this one are missing, or another stream began
+	anew  func()                     // a stream has begun in place of another
+	blind func()                     // over UDP: the numbers do not count packets, and nothing else tells their order; may be nil
+
+	numbers numbering
+	astray  bool // the numbers do not count packets: those are taken as they come
+	gap     bool // what came before that may be torn
 
 	started  bool
 	ssrc     uint32
@@ -67,6 +73,8 @@ type sequencer struct {
 	left     uint32 // SSRC of the stream before
 	hasLeft  bool
 
+	misplaced uint64 // packets that came out behind a gap, or not at all
+
 	missing  uint64 // packets that never came, or too late
 	late     uint64
 	repeated uint64
@@ -81,6 +89,59 @@ type recentPacket struct {
 
 // push takes a packet as it comes from the network.
 func (s *sequencer) push(p packet) {
+	if s.started && p.ssrc == s.ssrc && s.numbers.note(p) && !s.astray {
+		s.disbelieve()
+	}
+	if s.astray {
+		s.follow(p)
+		return
+	}
+	before := s.misplaced
+	s.place(p)
+	s.expire(p.received)
+	if p.ssrc == s.ssrc && s.numbers.outcome(s.misplaced != before) && s.tcp {
+		s.disbelieve()
+	}
+}
+
+// disbelieve takes packets as they come from now on, for the numbers do not
+// count them. Over UDP nothing else would tell their order, or a loss.
+func (s *sequencer) disbelieve() {
+	if !s.tcp {
+		if s.blind != nil {
+			s.blind()
+		}
+		return
+	}
+	for len(s.held) > 0 {
+		s.giveUp()
+	}
+	s.astray, s.begun, s.numbers = true, s.begun+1, numbering{}
+	s.gap = true
+}
+
+// follow takes a packet of a stream whose numbers mean nothing.
+func (s *sequencer) follow(p packet) {
+	switch {
+	case p.ssrc != s.ssrc:
+		s.stranger(p)
+	case s.numbers.sane():
+		s.astray, s.numbers = false, numbering{}
+		s.recent = [recentPackets]recentPacket{}
+		s.deliver(p, false)
+	default:
+		s.strangeN = 0
+		p.seq = s.next
+		if p.from != nil {
+			p.from.SequenceNumber = p.seq // it is ours by now
+		}
+		s.deliver(p, s.gap)
+		s.gap = false
+	}
+}
+
+// place puts a packet where its number says.
+func (s *sequencer) place(p packet) {
 	quiet := p.received.Sub(s.heard) >= silence
 	switch ahead := int(int16(p.seq - s.next)); {
 	case !s.started:
@@ -99,14 +160,15 @@ func (s *sequencer) push(p packet) {
 		s.repeated++
 	case ahead < 0 && !quiet && s.tooLate(p, -ahead):
 		s.late++
+		s.misplaced++
 	default:
 		s.stranger(p)
 	}
-	s.expire(p.received)
 }
 
 func (s *sequencer) begin(p packet) {
 	s.started, s.ssrc, s.strangeN = true, p.ssrc, 0
+	s.astray, s.gap, s.numbers = false, false, numbering{}
 	s.recent = [recentPackets]recentPacket{}
 	s.deliver(p, s.begun > 0)
 }
@@ -168,6 +230,7 @@ func (s *sequencer) expire(now time.Time) {
 func (s *sequencer) giveUp() {
 	first := s.held[0]
 	s.missing += uint64(first.seq - s.next)
+	s.misplaced++
 	for seq := s.next; seq != first.seq; seq++ {
 		s.recent[seq%recentPackets] = recentPacket{}
 	}
@@ -202,8 +265,9 @@ func (s *sequencer) tooLate(p packet, behind int) bool {
 // stranger takes a packet that does not continue the stream. Two in a row are
 // a new stream; one alone is nothing.
 func (s *sequencer) stranger(p packet) {
+	s.misplaced++
 	first := s.strange
-	follows := s.strangeN > 0 && p.ssrc == first.ssrc && p.seq == first.seq+1
+	follows := s.strangeN > 0 && p.ssrc == first.ssrc && (s.astray || p.seq == first.seq+1)
 	s.strange, s.strangeN = p, 1
 	if !follows {
 		return

@@ -3,6 +3,7 @@ package rtsp
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,11 @@ const hangUpAfter = time.Second
 
 // settleWithin is how long it may wait before, for the answer to SETUP.
 const settleWithin = 800 * time.Millisecond
+
+// never is the library's limit for silence while video plays. It would compare
+// times of the wall clock, which may be set, and knows nothing of streams with a
+// picture every ten seconds: our own limits judge.
+const never = time.Duration(math.MaxInt64)
 
 // session is one try with one transport. Fields without a note are set before
 // the client starts, or touched on its goroutine while a request of ours waits
@@ -44,6 +50,8 @@ type session struct {
 	believe     bool // take UDP from where the camera says that it sends, and not from who answers
 	otherSource bool // the two differ
 
+	firstPacket time.Duration // how long to wait for one; 0 = as long as the sink does
+
 	track    *track
 	trackErr error
 	playing  time.Time
@@ -61,7 +69,8 @@ type session struct {
 	rx        receiver
 	reception reception
 
-	packets atomic.Uint64
+	packets  atomic.Uint64
+	reported atomic.Bool // the camera has sent a report
 }
 
 func newSession(o Options, target Target, transport Transport, fallback bool) *session {
@@ -135,6 +144,7 @@ func (s *session) play(ctx context.Context, sink capture.Sink) error {
 // wait lets the session play to its end, and remembers the transport.
 func (s *session) wait(ctx context.Context) error {
 	stop := s.startReports(ctx)
+	defer s.watchSilence()()
 	err := s.client.Wait()
 	stop()
 	if s.packets.Load() == 0 && time.Since(s.playing) >= udpFirstPacket {
@@ -142,6 +152,21 @@ func (s *session) wait(ctx context.Context) error {
 	}
 	s.rx.summary(s.log.With("packets", s.packets.Load()))
 	return s.failure(err)
+}
+
+// watchSilence ends a session to which nothing at all comes, where another
+// transport or sender may do better. It gives what ends the watch.
+func (s *session) watchSilence() (stop func()) {
+	limit := s.firstPacket
+	if limit == 0 {
+		return func() {}
+	}
+	timer := time.AfterFunc(limit, func() {
+		if s.packets.Load() == 0 && !s.reported.Load() {
+			s.end(&capture.StalledError{Phase: capture.PhaseFirstFrame, Limit: limit, Transport: string(s.transport)})
+		}
+	})
+	return func() { timer.Stop() }
 }
 
 // startReports starts to send receiver reports, and gives what ends that.
@@ -193,17 +218,19 @@ func (s *session) close() {
 }
 
 func (s *session) newClient() *gortsplib.Client {
-	firstPacket := udpFirstPacket
-	if !s.fallback {
-		// Nothing else to try: the supervisor knows how long a first picture
+	if s.fallback {
+		// With nothing else to try, the supervisor knows how long a first picture
 		// may take.
-		firstPacket = time.Hour
+		s.firstPacket = s.o.ReadTimeout
+		if s.transport == UDP {
+			s.firstPacket = udpFirstPacket
+		}
 	}
 	return &gortsplib.Client{
 		ReadTimeout:           s.o.ReadTimeout,
 		WriteTimeout:          s.o.ReadTimeout,
 		Transport:             s.transport.library(),
-		InitialUDPReadTimeout: firstPacket,
+		InitialUDPReadTimeout: never,
 		AnyPortEnable:         true,
 		UserAgent:             s.o.UserAgent,
 		DialContext:           s.dialer.dial,
@@ -247,6 +274,7 @@ func (s *session) onPacket(pkt *rtp.Packet) {
 }
 
 func (s *session) onReport(pkt rtcp.Packet) {
+	s.reported.Store(true)
 	if report, ok := pkt.(*rtcp.SenderReport); ok {
 		s.reception.sender(report, time.Now())
 	}

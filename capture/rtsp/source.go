@@ -39,7 +39,10 @@ type Options struct {
 	VideoTrack int
 
 	ConnectTimeout time.Duration // for the TCP connection. It defaults to 10s.
-	ReadTimeout    time.Duration // for an answer, and for silence while playing. It defaults to 10s.
+	// ReadTimeout is for an answer, and for silence after PLAY where another
+	// transport may be tried. It defaults to 10s, or to a longer ConnectTimeout
+	// that the user has chosen for a slow camera.
+	ReadTimeout time.Duration
 
 	settle time.Duration // see settleWithin
 
@@ -69,6 +72,9 @@ func New(o Options) (*Source, error) {
 	}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = DefaultReadTimeout
+		if o.ConnectTimeout > capture.DefaultConnectTimeout {
+			o.ReadTimeout = o.ConnectTimeout
+		}
 	}
 	if o.settle <= 0 {
 		o.settle = settleWithin
@@ -110,6 +116,7 @@ func (s *Source) play(ctx context.Context, target Target, sink capture.Sink) err
 		if !otherTransport(err) {
 			return err
 		}
+		s.o.Memory.slow(transport == UDP && !noPackets(err) && len(errs) == 1 && noPackets(errs[0]))
 		errs = append(errs, err)
 		s.o.Logger.Debug("rtsp transport not taken", "transport", string(transport), "err", err)
 	}

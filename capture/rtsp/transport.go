@@ -42,6 +42,7 @@ func ParseTransport(text string) (Transport, error) {
 type TransportMemory struct {
 	mu      sync.Mutex
 	first   Transport
+	tcpOnly bool          // the camera has refused UDP, after TCP had played in silence
 	timeout time.Duration // of the camera's sessions; 0 = it never told
 }
 
@@ -53,7 +54,10 @@ func (m *TransportMemory) order(want Transport) []Transport {
 	if m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.first == UDP {
+		switch {
+		case m.tcpOnly:
+			return []Transport{TCP}
+		case m.first == UDP:
 			return []Transport{UDP, TCP}
 		}
 	}
@@ -78,6 +82,17 @@ func (m *TransportMemory) set(t Transport) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.first = t
+}
+
+// slow notes whether the camera has TCP alone, and is slow to send: what comes
+// late is waited for then, for as long as a first picture may take.
+func (m *TransportMemory) slow(tcpOnly bool) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tcpOnly = tcpOnly
 }
 
 // sessionTimeout is how long the camera keeps sessions that it hears nothing
@@ -232,7 +247,7 @@ func (s *session) repairSource(a *transportAnswer) {
 		a.source = named.String()
 	}
 	if s.fallback || !s.believe {
-		s.client.InitialUDPReadTimeout = udpEachSource
+		s.firstPacket = udpEachSource
 	}
 }
 
@@ -254,9 +269,16 @@ func noPackets(err error) bool {
 	return ok && stalled.Phase == capture.PhaseFirstFrame
 }
 
-// refusedAll is the failure of a camera that takes none of the transports.
+// refusedAll is the failure of a camera that takes none of the transports. One
+// that plays over a transport and sends nothing has to tell more than the refusal
+// of the other.
 func refusedAll(errs []error) error {
 	last := errs[len(errs)-1]
+	for _, err := range errs {
+		if noPackets(err) {
+			return err
+		}
+	}
 	for _, err := range errs {
 		if status, ok := err.(*capture.StatusError); !ok || status.Transport == "" { //nolint:errorlint // as above
 			return last
