@@ -10,6 +10,9 @@ import (
 const (
 	// idleAfter is how long nothing may be seen before a scene counts as idle.
 	idleAfter = 5 * time.Second
+	// idleLooks is in how many pictures, at least: a camera of which few are analysed
+	// is not idle because nobody looked.
+	idleLooks = 3
 	// lookEvery is how often a picture is looked at for motion.
 	lookEvery = 500 * time.Millisecond
 
@@ -26,6 +29,8 @@ const (
 type activity struct {
 	start time.Time
 	last  atomic.Int64 // of the last moment that something was seen, nanoseconds since start
+	noted atomic.Int64 // of the last picture, likewise
+	empty atomic.Int64 // pictures since something was seen
 
 	looked time.Time
 	valid  bool // grid holds a picture
@@ -37,15 +42,20 @@ func newActivity(now time.Time) *activity { return &activity{start: now} }
 // note takes in a frame that was inferred; found says whether objects were.
 func (a *activity) note(f *framepool.Frame, found bool) {
 	at := f.Meta().Received
+	since := int64(at.Sub(a.start))
 	if moved := at.Sub(a.looked) >= lookEvery && a.look(f, at); found || moved {
-		a.last.Store(int64(at.Sub(a.start)))
+		a.last.Store(since)
+		a.empty.Store(0)
+	} else {
+		a.empty.Add(1)
 	}
+	a.noted.Store(since)
 }
 
-// idle says whether nothing was seen for a while. A camera that has just started
-// is not idle.
-func (a *activity) idle(now time.Time) bool {
-	return now.Sub(a.start)-time.Duration(a.last.Load()) > idleAfter
+// idle says whether nothing was seen for a while, though it was looked for. A
+// camera that has just started is not idle.
+func (a *activity) idle() bool {
+	return a.empty.Load() >= idleLooks && time.Duration(a.noted.Load()-a.last.Load()) > idleAfter
 }
 
 // look compares the picture with the one looked at before. Pictures in a card's

@@ -69,6 +69,7 @@ type camera struct {
 	decoder  *decode.Decoder   // guarded by mu; of the newest session, nil before the first
 	lost     map[string]uint64 // guarded by mu; drops of the decoders before that one
 	skipping schedule.Skip     // guarded by mu; what the decoder leaves out
+	spared   spared            // guarded by mu
 }
 
 // newCamera lists the stages in the order in which a frame walks through them.

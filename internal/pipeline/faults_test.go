@@ -156,6 +156,9 @@ func (b *box) becomes(t *testing.T, ids, want map[string]string) {
 				if c.Codec == "" || c.Width == 0 || c.Track == nil || c.Transport == "" {
 					t.Errorf("%s: little is known of it: %+v", fault, c)
 				}
+				if strings.HasPrefix(fault, "res-change") && c.Damaged != 0 {
+					t.Errorf("%s: a change of size is no damage: %+v", fault, c)
+				}
 			case c.State == state && strings.Contains(c.Reason, reason):
 				if c.LastError == nil || !strings.Contains(c.LastError.Reason, reason) || c.NextAttemptAt == nil || !c.NextAttemptAt.After(c.Since) || c.Attempts == 0 {
 					t.Errorf("%s: not all is told: %+v, last error %+v", fault, c, c.LastError)

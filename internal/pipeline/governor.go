@@ -67,7 +67,7 @@ func (s *station) governOnce(cameras []*camera, claims []schedule.Claim) []sched
 	}
 	g.last = now
 	for _, c := range cameras {
-		claims = append(claims, c.claim(now))
+		claims = append(claims, c.claim())
 	}
 	window, utilisation := s.load.take(length, s.times.PerPicture(), len(s.workers))
 	g.mu.Lock()
@@ -102,13 +102,13 @@ func (s *station) tellLocked(now time.Time, state schedule.GovernorState) {
 }
 
 // claim is what the camera asks of its station.
-func (c *camera) claim(now time.Time) schedule.Claim {
+func (c *camera) claim() schedule.Claim {
 	s := c.supervisor.Status()
 	wish := c.streamFPS(&s)
 	if asked := c.cfg.Detect.FPS; asked > 0 {
 		wish = min(wish, asked)
 	}
-	return schedule.Claim{Wish: wish, Weight: float64(c.cfg.Detect.Priority), Idle: c.activity.idle(now)}
+	return schedule.Claim{Wish: wish, Weight: float64(c.cfg.Detect.Priority), Idle: c.activity.idle()}
 }
 
 // limit is the rate that the governor leaves a camera.

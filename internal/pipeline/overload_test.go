@@ -44,9 +44,11 @@ func (s *slowSlot) Run(n int, threshold func(int) float32, out [][]infer.Detecti
 // A box that is asked for far more than it can do lowers the rates by weight, says
 // so, and has them as asked again when it can.
 func TestOverloadedBox(t *testing.T) {
+	const asked = 4 // little, for the machine may be small and busy
 	var engine *slowEngine
 	b := startOn(t, sim.Options{Cameras: make([]sim.Camera, 3)}, func(c *config.Config) {
 		for id, cam := range c.Cameras {
+			cam.Detect.FPS = asked
 			if id == "cam1" {
 				cam.Detect.Priority = 3
 			}
@@ -59,7 +61,7 @@ func TestOverloadedBox(t *testing.T) {
 	for _, id := range []string{"cam1", "cam2", "cam3"} {
 		b.detection(t, id, func(*event.Detection) bool { return true })
 	}
-	engine.more.Store(int64(400 * time.Millisecond)) // two at once: 5 a second of the 30 that are asked for
+	engine.more.Store(int64(400 * time.Millisecond)) // two at once: 5 a second of the 12 that are asked for
 	waitFor(t, "the rates to be lowered", func() bool {
 		g := b.System().Governor
 		return g.Reducing && g.Reason != "" && g.Since != nil && g.Cameras == 3 && g.AllowedFPS < g.AskedFPS/2
@@ -74,7 +76,7 @@ func TestOverloadedBox(t *testing.T) {
 		return len(fps) == 3 && fps[1] > 0 && fps[2] > 0 && fps[0] > 2*fps[1] && fps[0] > 2*fps[2] && fps[0] < 4.5*fps[1]
 	})
 	c, _ := b.Camera("cam1")
-	if c.Analysed.Weight != 3 || c.Analysed.AskedFPS < 8 || c.Analysed.AskedFPS > 10 {
+	if c.Analysed.Weight != 3 || c.Analysed.AskedFPS != asked {
 		t.Errorf("analysed %+v", c.Analysed)
 	}
 	if m := b.Metrics(); m.AllowedFPS >= m.AskedFPS || m.AllowedFPS == 0 {

@@ -9,8 +9,27 @@ import (
 	"edgecam/internal/pipeline/schedule"
 )
 
-// spareEvery is how often it is looked at which pictures need not be decoded.
-const spareEvery = time.Second
+const (
+	// spareEvery is how often it is looked at which pictures need not be decoded.
+	spareEvery = time.Second
+	// sparedFor is how long the rate of decoded pictures still tells of those that
+	// were left out: longer than capture measures it over.
+	sparedFor = 5 * time.Second
+)
+
+// spared remembers when pictures were left out. The zero value says never.
+type spared struct{ last time.Time }
+
+// fps is a stream's rate, of the rate of its decoded pictures and that of all.
+func (s *spared) fps(now time.Time, leaving bool, decoded, all float64) float64 {
+	if leaving {
+		s.last = now
+	}
+	if s.last.IsZero() || now.Sub(s.last) > sparedFor {
+		return decoded
+	}
+	return max(decoded, all)
+}
 
 // spare leaves pictures undecoded that nobody wants, until ctx ends.
 func (p *Pipeline) spare(ctx context.Context) {
@@ -80,16 +99,16 @@ func (c *camera) rates() schedule.Rates {
 }
 
 // streamFPS is the rate of the camera's stream: that of the pictures decoded, or,
-// where some are left out, what is known of the stream.
+// where some are or were just left out, what is known of the stream.
 func (c *camera) streamFPS(s *capture.Status) float64 {
 	if s.State != capture.Live {
 		return s.FPS
 	}
 	c.mu.Lock()
-	skipping := c.skipping != schedule.SkipNothing
-	c.mu.Unlock()
-	if skipping {
-		return max(s.FPS, c.rates().All)
+	defer c.mu.Unlock()
+	if c.decoder == nil {
+		return s.FPS
 	}
-	return s.FPS
+	leaving := c.skipping != schedule.SkipNothing || c.decoder.Sparse()
+	return c.spared.fps(c.p.now(), leaving, s.FPS, c.decoder.Rates().All)
 }

@@ -328,28 +328,56 @@ func TestActivity(t *testing.T) {
 			plane[i] = byte(100 + (i+int(at/time.Millisecond))%7) // noise
 		}
 		note(at, false)
-	}
-	if a.idle(start.Add(4*time.Second)) || !a.idle(start.Add(10*time.Second)) {
-		t.Error("a scene of noise alone is idle after some seconds, and not before")
+		if want := at > idleAfter; a.idle() != want {
+			t.Fatalf("a scene of noise alone after %v: idle %v", at, !want)
+		}
 	}
 	for y := 10; y < 20; y++ { // somebody comes
 		for x := 20; x < 30; x++ {
 			plane[64*y+x] = 200
 		}
 	}
-	note(11*time.Second, false)
-	if a.idle(start.Add(12*time.Second)) || !a.idle(start.Add(17*time.Second)) {
-		t.Error("motion is seen, and forgotten after some seconds")
+	for at := 11; at <= 18; at++ {
+		note(time.Duration(at)*time.Second, false)
+		if want := at > 16; a.idle() != want {
+			t.Errorf("motion at 11 s, now it is %d s: idle %v", at, !want)
+		}
 	}
-	note(20*time.Second, true)
-	if a.idle(start.Add(24 * time.Second)) {
-		t.Error("objects are seen")
+	for at := 20; at < 80; at += 20 { // looked at once in 20 s
+		note(time.Duration(at)*time.Second, true)
+		if a.idle() {
+			t.Errorf("objects are seen at %d s", at)
+		}
 	}
-	wide := framepool.NewHeapFrame(framepool.Meta{Format: framepool.Gray10, Width: 64, Height: 36, Stride: [3]int{128}, Received: start.Add(30 * time.Second)}, [][]byte{make([]byte, 128*36)})
+	for at, want := range []bool{false, false, true} {
+		if note(time.Duration(80+20*at)*time.Second, false); a.idle() != want {
+			t.Errorf("look %d at a scene without objects: idle %v", at+1, !want)
+		}
+	}
+	wide := framepool.NewHeapFrame(framepool.Meta{Format: framepool.Gray10, Width: 64, Height: 36, Stride: [3]int{128}, Received: start.Add(150 * time.Second)}, [][]byte{make([]byte, 128*36)})
 	a.note(wide, false) // 10 bits are read too
 	wide.Release()
 	if v := sample([]byte{0, 0, 0x54, 0x03}, 1, 2, 2); v != 0xd5 {
 		t.Errorf("sample %#x", v)
+	}
+}
+
+// A stream of ten pictures a second is one, also while, and shortly after, most of
+// them are left out.
+func TestSparedRate(t *testing.T) {
+	now := time.Now()
+	var s spared
+	for i, c := range []struct {
+		leaving            bool
+		decoded, all, want float64
+	}{{false, 9, 10, 9}, {true, 9, 10, 10}, {true, 0.5, 10, 10}, {false, 0.5, 10, 10}, {false, 2, 10, 10}, {false, 11, 10, 11}} {
+		now = now.Add(time.Second)
+		if got := s.fps(now, c.leaving, c.decoded, c.all); got != c.want {
+			t.Errorf("step %d: %v, want %v", i, got, c.want)
+		}
+	}
+	if got := s.fps(now.Add(sparedFor), false, 4, 10); got != 4 {
+		t.Errorf("long after: %v", got)
 	}
 }
 

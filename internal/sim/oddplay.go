@@ -140,6 +140,9 @@ func (p *player) clock(s *Sample) uint32 {
 // picture sends the next picture, or what the faults make of it.
 func (p *player) picture() error {
 	now, session := p.t.cam.now(), time.Since(p.begin)
+	if err := p.change(now, session); err != nil {
+		return err
+	}
 	s := &p.clip.Samples[p.pos]
 	p.advance()
 	p.frames++
@@ -151,9 +154,6 @@ func (p *player) picture() error {
 	}
 	if p.silent(now, session) {
 		return nil
-	}
-	if err := p.change(now, session); err != nil {
-		return err
 	}
 	p.renew(now, session)
 	if no := now.find(faultNoKey); no.reached(p.frames, session) {

@@ -57,7 +57,7 @@ func (w *Window) lost() float64 {
 	if w.Due == 0 {
 		return 0
 	}
-	return float64(w.Lost) / float64(w.Due)
+	return min(float64(w.Lost)/float64(w.Due), 1) // some were due in the window before
 }
 
 // cost is the load of a picture a second.

@@ -258,4 +258,9 @@ func TestGovernorSaysWhy(t *testing.T) {
 	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine cannot keep up: 40 % of the due pictures") {
 		t.Errorf("state %+v", s)
 	}
+	at = at.Add(time.Second)
+	g.Step(at, schedule.Window{Length: time.Second, Due: 100, Lost: 120, Analysed: 80, Use: 0.99, Age: 60 * time.Millisecond, Ages: 80}, claims)
+	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine cannot keep up: 100 % of the due pictures") {
+		t.Errorf("losses of frames that were due before: %+v", s)
+	}
 }

@@ -31,9 +31,9 @@ const advice: Record<CameraState, string> = {
   disabled: 'Remove “enabled: false” from this camera in the configuration to switch it on.',
 };
 
-/** What to do about a camera that is not live. */
-export function stateAdvice(state: CameraState): string {
-  return advice[state];
+/** What to do about a camera that is not live. A reason that says it itself, behind a colon, is not contradicted. */
+export function stateAdvice(state: CameraState, reason: string): string {
+  return state === 'backoff' && reason.includes(': ') ? 'edgecam keeps trying.' : advice[state];
 }
 
 // Completes "112 skipped: …". A test reads the reasons out of the Go sources.

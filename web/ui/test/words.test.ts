@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import capture from '../../../capture/drops.go?raw';
 import decode from '../../../capture/decode/stats.go?raw';
 import pipeline from '../../../internal/pipeline/drops.go?raw';
-import { dropWords } from '../src/words';
+import { dropWords, stateAdvice } from '../src/words';
 
 /** String literals in the form of a drop reason, in a Go source that defines them. */
 function reasons(source: string): string[] {
@@ -27,5 +27,13 @@ describe('drop reasons', () => {
   it('shows a reason that it does not know as it came', () => {
     expect(dropWords('brand_new')).toBe('brand new');
     expect(dropWords('constructor')).toBe('constructor');
+  });
+});
+
+describe('advice', () => {
+  it('does not contradict a reason that says what to do', () => {
+    expect(stateAdvice('backoff', 'The camera has no stream at this path (404): check the path of the URL')).toBe('edgecam keeps trying.');
+    expect(stateAdvice('backoff', '192.0.2.1:554 refused the connection')).toContain('power, network and address');
+    expect(stateAdvice('auth_failed', 'The login was refused: check it')).toContain('username');
   });
 });

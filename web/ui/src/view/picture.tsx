@@ -105,7 +105,7 @@ function Veil(props: { camera: Camera; state: PictureState; now: number }): JSX.
             </p>
           ) : null}
           <p class="veil-advice">
-            {stateAdvice(camera.state)}
+            {stateAdvice(camera.state, camera.reason)}
             {retry > 0 ? <span class="nowrap"> Next try in {span(retry + 999)}.</span> : null}
           </p>
         </>
