@@ -1,15 +1,21 @@
 package cameras
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"edgecam/platform/cuda"
 )
 
 // shown writes a trial: what is published, by whom, when.
 type shown struct {
 	began time.Time
+	homes map[string]string
 	all   []publication
 }
 
@@ -23,7 +29,7 @@ func near(got, want float64) bool { return math.Abs(got-want) < 1e-6 }
 
 // Two cameras, one on each card; card a is lost after 2 s and serves again after 6.
 func lossOf(change func(*shown)) *Loss {
-	s := &shown{began: time.Now()}
+	s := &shown{began: time.Now(), homes: map[string]string{"one": "a", "two": "b"}}
 	seqs := map[string]uint64{}
 	show := func(ms int, camera, gpu string, life int) {
 		seqs[camera]++
@@ -43,7 +49,7 @@ func lossOf(change func(*shown)) *Loss {
 	if change != nil {
 		change(s)
 	}
-	return sumUp(s.all, "a", s.began, s.at(2000), s.at(2010))
+	return sumUp(s.all, s.homes, "a", s.began, s.at(2000), s.at(2010))
 }
 
 func TestLossSummedUp(t *testing.T) {
@@ -79,12 +85,12 @@ func TestLossFails(t *testing.T) {
 		want   string
 		change func(*shown)
 	}{
-		{"the card that was lost had no cameras", func(s *shown) { s.all = s.all[1:2] }},
+		{"the card that was lost had no cameras", func(s *shown) { s.homes["one"] = "b" }},
 		{"1 cameras were not analysed again, such as gone", func(s *shown) {
-			s.all = append([]publication{{camera: "gone", gpu: "a", seq: 1, life: 3, at: s.at(0)}}, s.all...)
+			s.homes["gone"] = "a"
 		}},
 		{"the last camera was analysed again after 5.5 s", func(s *shown) {
-			s.all = append([]publication{{camera: "late", gpu: "a", seq: 1, life: 3, at: s.at(0)}}, s.all...)
+			s.homes["late"] = "a"
 			s.add(7500, "late", "b", 2, 0)
 		}},
 		{"1 pictures were published twice, 1 behind newer ones", func(s *shown) {
@@ -104,5 +110,42 @@ func TestLossFails(t *testing.T) {
 		if got := lossOf(c.change).fails(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
+	}
+}
+
+// failing has a card that answers as it is told to.
+type failing struct {
+	box
+
+	err error
+}
+
+func (f *failing) OnGPU(context.Context, string, string, func(*cuda.Context) error) error {
+	return f.err
+}
+
+// A card that does not fail as it is meant to makes no report.
+func TestNoLoss(t *testing.T) {
+	for want, c := range map[string]struct {
+		err   error
+		after time.Duration
+	}{
+		"lose a card: it did not fail: it refuses":                {errors.New("it refuses"), time.Second},
+		"lose a card: the trial ended before its moment came":     {nil, time.Hour},
+		"lose a card: it did not fail: gpu device closed":         {cuda.ErrDeviceClosed, time.Second},
+		"lose a card: it did not fail: the kernel ran to its end": {errNoFault, time.Second},
+		"": {&cuda.LostError{Cause: errors.New("719")}, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			x := &failing{box: box{takes: 9}, err: c.err}
+			x.b = New()
+			_, err := x.b.Run(t.Context(), Options{
+				Pipeline: x, Config: configOf, Cameras: 2, P95: time.Second, Duration: 5 * time.Second, SourceFPS: 30,
+				Lose: &Lose{UUID: "GPU-0", After: c.after, Back: time.Minute},
+			})
+			if err == nil && want != "" || err != nil && err.Error() != want {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 }
