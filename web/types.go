@@ -132,6 +132,7 @@ type Camera struct {
 	DecoderNote string  `json:"decoder_note"` // why it is not the one wished for first, e.g. software in place of the GPU
 	PixelFormat string  `json:"pixel_format"`
 	Memory      string  `json:"memory"`          // pinned, heap or device
+	GPU         string  `json:"gpu,omitempty"`   // UUID of the card that it is on, as in the system's list; left out without one
 	Transport   string  `json:"transport"`       // tcp or udp; "" before it is known
 	TLS         string  `json:"tls,omitempty"`   // verified, fingerprint or not verified; left out where the way is not encrypted
 	Track       *Track  `json:"track,omitempty"` // which of the camera's videos; left out before it is known

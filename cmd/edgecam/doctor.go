@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,7 @@ func examine(ctx context.Context, cfg *config.Config) doctor.Report {
 	return doctor.Examine(box, p)
 }
 
-// probeGPU takes the card into use as the appliance would, and lets go of it.
+// probeGPU takes the cards into use as the appliance would, and lets go of them.
 func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver) doctor.GPU {
 	if len(box.GPUs) == 0 || cfg.GPU.Mode == "off" || cfg.Inference.Provider == "cpu" {
 		return doctor.GPU{}
@@ -116,11 +117,19 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 		return g
 	}
 	defer in.closeGPUs()
-	gpu := in.gpus[0]
-	info := gpu.Info()
-	g.Provider, g.Precision, g.ProbeMS, g.Notes = info.Provider, info.Precision, info.ProbeMS, info.ProbeNotes
-	g.Strategy, g.StrategyWhy = gpu.Strategy()
-	g.NoDecoder = gpu.NoDecoder()
+	for _, gpu := range in.gpus {
+		info := gpu.Info()
+		c := doctor.Card{
+			Index: gpu.Card().Index, Provider: info.Provider, Precision: info.Precision, ProbeMS: info.ProbeMS, Notes: info.ProbeNotes,
+			NoDecoder: gpu.NoDecoder(),
+		}
+		c.Strategy, c.StrategyWhy = gpu.Strategy()
+		g.Cards = append(g.Cards, c)
+	}
+	for _, u := range in.unused {
+		g.Cards = append(g.Cards, doctor.Card{Index: u.Card.Index, Err: errors.New(u.Reason)})
+	}
+	slices.SortFunc(g.Cards, func(a, b doctor.Card) int { return a.Index - b.Index })
 	return g
 }
 

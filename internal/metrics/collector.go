@@ -25,7 +25,7 @@ type collector struct {
 	slots, highWater, exhausted                *prometheus.Desc
 	age, run, batch                            *prometheus.Desc
 	viewers, poolBytes, pinned, limit          *prometheus.Desc
-	gpuUp, gpuCameras, gpuUse                  *prometheus.Desc
+	gpuInfo, gpuUp, gpuCameras, gpuUse         *prometheus.Desc
 	asked, allowed                             *prometheus.Desc
 }
 
@@ -49,6 +49,7 @@ func newCollector(snapshot func() Snapshot) *collector {
 		viewers:    desc("viewers", "Open streams, by kind.", "kind"),
 		poolBytes:  desc("pool_bytes", "Memory reserved by all frame pools."),
 		pinned:     desc("pinned_bytes", "Memory of the frame pools that is locked in RAM."),
+		gpuInfo:    desc("gpu_info", "1 for each card, with what tells it apart.", "gpu", "uuid", "name"),
 		gpuUp:      desc("gpu_up", "1 for a card that serves, 0 for one that is lost.", "gpu"),
 		gpuCameras: desc("gpu_cameras", "Cameras on the card.", "gpu"),
 		gpuUse:     desc("gpu_engine_utilisation", "Part of the last second that the card's engine was at work.", "gpu"),
@@ -99,6 +100,7 @@ func (c *collector) gpu(out chan<- prometheus.Metric, g *GPU) {
 	if g.Up {
 		up = 1
 	}
+	gauge(out, c.gpuInfo, 1, index, g.UUID, g.Name)
 	gauge(out, c.gpuUp, up, index)
 	gauge(out, c.gpuCameras, float64(g.Cameras), index)
 	gauge(out, c.gpuUse, g.Utilisation, index)

@@ -36,7 +36,7 @@ func sample() metrics.Snapshot {
 		Inference: run.Snapshot(),
 		Batch:     batch.Snapshot(),
 		Viewers:   map[string]int{"pictures": 2, "detections": 1},
-		GPUs:      []metrics.GPU{{Index: 0, Up: true, Cameras: 3, Utilisation: 0.5}, {Index: 1}},
+		GPUs:      []metrics.GPU{{Index: 0, UUID: "GPU-a", Name: "NVIDIA H200", Up: true, Cameras: 3, Utilisation: 0.5}, {Index: 1, UUID: "GPU-b", Name: "NVIDIA L4"}},
 		AskedFPS:  40, AllowedFPS: 30,
 		PoolBytes: 4096, PinnedBytes: 1024, LimitBytes: 8192,
 	}
@@ -113,6 +113,10 @@ edgecam_gpu_cameras{gpu="1"} 0
 # TYPE edgecam_gpu_engine_utilisation gauge
 edgecam_gpu_engine_utilisation{gpu="0"} 0.5
 edgecam_gpu_engine_utilisation{gpu="1"} 0
+# HELP edgecam_gpu_info 1 for each card, with what tells it apart.
+# TYPE edgecam_gpu_info gauge
+edgecam_gpu_info{gpu="0",name="NVIDIA H200",uuid="GPU-a"} 1
+edgecam_gpu_info{gpu="1",name="NVIDIA L4",uuid="GPU-b"} 1
 # HELP edgecam_gpu_up 1 for a card that serves, 0 for one that is lost.
 # TYPE edgecam_gpu_up gauge
 edgecam_gpu_up{gpu="0"} 1

@@ -18,6 +18,7 @@ type Snapshot struct {
 // GPU is one card that serves, or did.
 type GPU struct {
 	Index       int
+	UUID, Name  string
 	Up          bool // it is not lost
 	Cameras     int
 	Utilisation float64 // part of the last second that its engine was at work

@@ -14,7 +14,7 @@ import (
 // The rehearsal of a loss makes one card fail as a faulty kernel does, and reports
 // what became of its cameras.
 func TestRehearsedLoss(t *testing.T) {
-	const each = 2
+	const each = 1 // the processor carries the kernels out
 	bench := cameras.New()
 	b := startCards(t, 2, 2*each, func(p *pipeline.Pipeline) { p.Observe(bench.Observe) })
 	b.everyone(t)
@@ -40,7 +40,7 @@ func TestRehearsedLoss(t *testing.T) {
 	if loss.Twice != 0 || loss.Backwards != 0 || loss.OfDead != 0 {
 		t.Errorf("published twice %d, backwards %d, of the dead card %d", loss.Twice, loss.Backwards, loss.OfDead)
 	}
-	if loss.AgainMost <= 0 || loss.ServedAfter <= loss.AgainMost || loss.CamerasBack == 0 || loss.BackMost < loss.ServedAfter || loss.WithoutFPS <= 0 {
+	if loss.AgainMost <= 0 || loss.ServedAfter <= 0 || loss.CamerasBack == 0 || loss.BackMost < loss.ServedAfter {
 		t.Errorf("the times do not follow each other: %+v", loss)
 	}
 	analysed := map[string]int{}
@@ -52,6 +52,11 @@ func TestRehearsedLoss(t *testing.T) {
 	for i, c := range trial.Cards {
 		if c.UUID != b.System().Platform.GPUs[i].UUID || c.AnalysedFPS <= 0 || c.P95 <= 0 || analysed[c.UUID] == 0 || c.Lost != "" {
 			t.Errorf("card %d: %+v, %d in the seconds of the loss", i, c, analysed[c.UUID])
+		}
+	}
+	for _, c := range b.Cameras() {
+		if c.GPU != "GPU-0" && c.GPU != "GPU-1" {
+			t.Errorf("camera %s is on %q", c.ID, c.GPU)
 		}
 	}
 	if cameras, states := b.on(t); cameras[0] != each || cameras[1] != each || states[0] != "ok" {

@@ -16,7 +16,7 @@ func (p *Pipeline) Metrics() metrics.Snapshot {
 			continue
 		}
 		s.GPUs = append(s.GPUs, metrics.GPU{
-			Index: card.Index, Up: card.State == gpuOK, Cameras: card.Cameras, Utilisation: card.Utilisation,
+			Index: card.Index, UUID: card.UUID, Name: card.Name, Up: card.State == gpuOK, Cameras: card.Cameras, Utilisation: card.Utilisation,
 		})
 	}
 	for _, c := range p.sorted() {

@@ -184,12 +184,25 @@ func (p *Pipeline) Run(ctx context.Context) error {
 // Started is closed when Run has started the cameras, and Reload may be called.
 func (p *Pipeline) Started() <-chan struct{} { return p.started }
 
-func (p *Pipeline) startLocked(r *running) {
+func (p *Pipeline) startLocked(r *running) { p.startAfterLocked(r, nil) }
+
+// startAfterLocked starts a camera once another one has ended, or after leaveWait;
+// nil = at once.
+func (p *Pipeline) startAfterLocked(r *running, before <-chan struct{}) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	r.cancel, r.done = cancel, make(chan struct{})
 	go func() {
 		defer close(r.done)
 		defer cancel()
+		if before != nil {
+			timer := time.NewTimer(leaveWait)
+			defer timer.Stop()
+			select {
+			case <-before:
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		}
 		r.cam.run(ctx)
 	}()
 }

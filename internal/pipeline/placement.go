@@ -364,14 +364,10 @@ func (p *Pipeline) remake(ids []string, from map[string]config.Camera) {
 		fresh[id] = cam
 	}
 	p.hand(fresh)
-	leaving := p.dismiss(fresh)
+	leaving := awaitAll(p.replace(fresh), leaveWait)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = append(p.left, leaving...)
-	for id, cam := range fresh {
-		p.cameras[id] = &running{cam: cam}
-		p.startLocked(p.cameras[id])
-	}
 }
 
 // stay takes a camera's move back.
@@ -385,20 +381,21 @@ func (p *Pipeline) stay(id string) {
 	}
 }
 
-// dismiss ends the cameras that others take the place of, and gives those that
-// take too long for it: a decoder may hang in a card that is lost. Nothing of them
-// is shown or published any more.
-func (p *Pipeline) dismiss(fresh map[string]*camera) (leaving []*running) {
+// replace ends cameras and starts others in their places, each once its predecessor
+// has ended, or has had the time for it: a decoder may hang in a card that is lost.
+// Nothing of those that end is shown or published any more.
+func (p *Pipeline) replace(fresh map[string]*camera) (ending []*running) {
 	p.mu.Lock()
-	var ending []*running
-	for id := range fresh {
-		r := p.cameras[id]
-		r.cam.retire()
-		r.cancel()
-		ending = append(ending, r)
+	defer p.mu.Unlock()
+	for id, cam := range fresh {
+		old := p.cameras[id]
+		old.cam.retire()
+		old.cancel()
+		ending = append(ending, old)
+		p.cameras[id] = &running{cam: cam}
+		p.startAfterLocked(p.cameras[id], old.done)
 	}
-	p.mu.Unlock()
-	return awaitAll(ending, leaveWait)
+	return ending
 }
 
 // awaitAll waits for cameras to end, no longer than limit for all of them, and

@@ -30,6 +30,9 @@ func (c *camera) status() web.Camera {
 	if out.Name == "" {
 		out.Name = c.id
 	}
+	if g := c.gpu(); g != nil {
+		out.GPU = g.card.UUID
+	}
 	if !s.RetryAt.IsZero() {
 		at := s.RetryAt
 		out.NextAttemptAt = &at

@@ -224,13 +224,15 @@ func numa(p platform.Platform) Check {
 	if len(p.GPUs) == 0 {
 		return c
 	}
-	if node := p.GPUs[0].NUMANode; node >= 0 {
-		c.Detail += fmt.Sprintf("; frame pools belong on node %d, beside GPU 0", node)
-		return c
+	for _, g := range p.GPUs {
+		if g.NUMANode >= 0 {
+			c.Detail += fmt.Sprintf("; frame pools belong on node %d, beside GPU %d", g.NUMANode, g.Index)
+			continue
+		}
+		c.Status = Warn
+		c.Detail += fmt.Sprintf("; the kernel does not say which one GPU %d is on", g.Index)
+		c.Fix = "set the node interleaving option of the firmware to off, or pin the service with NUMAPolicy= and NUMAMask="
 	}
-	c.Status = Warn
-	c.Detail += "; the kernel does not say which one GPU 0 is on"
-	c.Fix = "set the node interleaving option of the firmware to off, or pin the service with NUMAPolicy= and NUMAMask="
 	return c
 }
 

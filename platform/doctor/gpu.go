@@ -5,12 +5,21 @@ import (
 	"strings"
 )
 
-// GPU is what was tried on the card that the configuration means.
+// GPU is what was tried on the cards that the configuration means.
 type GPU struct {
 	Tried bool // false leaves it out of the report
 
-	Err  error // why it cannot serve
+	Err  error // why none can serve
 	Hint string
+
+	Cards     []Card
+	Libraries []Library // that GPU inference needs, found or not
+}
+
+// Card is what was tried on one card.
+type Card struct {
+	Index int
+	Err   error // why it cannot serve
 
 	Provider, Precision string
 	ProbeMS             float64  // one picture
@@ -18,8 +27,6 @@ type GPU struct {
 
 	Strategy, StrategyWhy string // how pictures come to the card
 	NoDecoder             string // why it does not decode, "" = it does
-
-	Libraries []Library // that GPU inference needs, found or not
 }
 
 // Library is one file that GPU inference needs.
@@ -41,20 +48,36 @@ func gpuWork(g GPU) []Check {
 		}
 		return append(checks, Check{Name: "gpu engine", Status: Warn, Detail: g.Err.Error(), Fix: fix})
 	}
-	engine := fmt.Sprintf("%s, %s, %.1f ms a picture", g.Provider, g.Precision, g.ProbeMS)
-	if len(g.Notes) > 0 {
-		engine += " (" + strings.Join(g.Notes, "; ") + ")"
+	for _, c := range g.Cards {
+		of := "gpu"
+		if len(g.Cards) > 1 {
+			of = fmt.Sprintf("gpu %d", c.Index)
+		}
+		checks = append(checks, c.work(of)...)
 	}
-	checks = append(checks,
-		Check{Name: "gpu engine", Status: OK, Detail: engine},
-		Check{Name: "gpu pictures", Status: OK, Detail: g.Strategy + ": " + g.StrategyWhy})
-	if g.NoDecoder != "" {
+	return checks
+}
+
+// work judges one card, which the names of the checks begin with.
+func (c Card) work(of string) []Check {
+	if c.Err != nil {
+		return []Check{{Name: of + " engine", Status: Warn, Detail: c.Err.Error(), Fix: "the other cards do its work; to leave it out, name those in CUDA_VISIBLE_DEVICES of the service"}}
+	}
+	engine := fmt.Sprintf("%s, %s, %.1f ms a picture", c.Provider, c.Precision, c.ProbeMS)
+	if len(c.Notes) > 0 {
+		engine += " (" + strings.Join(c.Notes, "; ") + ")"
+	}
+	checks := []Check{
+		{Name: of + " engine", Status: OK, Detail: engine},
+		{Name: of + " pictures", Status: OK, Detail: c.Strategy + ": " + c.StrategyWhy},
+	}
+	if c.NoDecoder != "" {
 		return append(checks, Check{
-			Name: "gpu decoding", Status: Warn, Detail: g.NoDecoder,
+			Name: of + " decoding", Status: Warn, Detail: c.NoDecoder,
 			Fix: "in a container set NVIDIA_DRIVER_CAPABILITIES=compute,video,utility; else the processor decodes",
 		})
 	}
-	return append(checks, Check{Name: "gpu decoding", Status: OK, Detail: "H.264 and H.265 in the card's memory"})
+	return append(checks, Check{Name: of + " decoding", Status: OK, Detail: "H.264 and H.265 in the card's memory"})
 }
 
 func libraries(all []Library) Check {

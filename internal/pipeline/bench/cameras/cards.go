@@ -206,12 +206,20 @@ var onNode = regexp.MustCompile(`\bN(\d+)=(\d+)`) //nolint:gochecknoglobals // c
 // nodesOf tells where the process of a /proc directory lies, nil where the machine
 // has one node.
 func nodesOf(proc string) []Node {
+	if _, err := os.Stat("/sys/devices/system/node/node1"); err != nil {
+		return nil
+	}
 	maps, err := os.ReadFile(filepath.Join(proc, "numa_maps"))
 	if err != nil {
 		return nil
 	}
-	bytes, threads := map[int]int64{}, threadsByNode(proc)
-	for line := range strings.Lines(string(maps)) {
+	return nodes(string(maps), threadsByNode(proc))
+}
+
+// nodes makes the report of the kernel's list of mappings.
+func nodes(maps string, threads map[int]int) []Node {
+	bytes := map[int]int64{}
+	for line := range strings.Lines(maps) {
 		page := int64(4)
 		if _, size, ok := strings.Cut(line, "kernelpagesize_kB="); ok {
 			page, _ = strconv.ParseInt(strings.TrimSpace(strings.SplitN(size, " ", 2)[0]), 10, 64)
@@ -228,9 +236,6 @@ func nodesOf(proc string) []Node {
 	}
 	for node, n := range bytes {
 		out = append(out, Node{Node: node, Bytes: n, Threads: threads[node]})
-	}
-	if len(out) < 2 {
-		return nil
 	}
 	slices.SortFunc(out, func(a, b Node) int { return a.Node - b.Node })
 	return out

@@ -21,16 +21,16 @@ var trapPTX []byte
 type Lose struct {
 	UUID  string
 	After time.Duration // from the beginning of the measured time
-	// Back is how long the trial waits for the card to serve again once its time is
-	// over. It defaults to 45 s.
+	// Back is how long the trial waits for the card to serve again, and for all of its
+	// cameras, once its time is over. It defaults to 45 s.
 	Back time.Duration
 }
 
 const (
 	// soonAgain is how long the cameras of a lost card may go without analysis.
 	soonAgain = 5 * time.Second
-	// backWithin is what Lose.Back defaults to; backFor is how long the card is watched
-	// once it serves again.
+	// backWithin is what Lose.Back defaults to; backFor is how long the cards are watched
+	// once all is well again.
 	backWithin, backFor = 45 * time.Second, 3 * time.Second
 )
 
@@ -93,11 +93,15 @@ type losing struct {
 	began time.Time
 	stop  context.CancelFunc
 	done  chan struct{}
+	whole time.Time // all was well again
 
-	// set before done is closed
-	asked, lost time.Time // the card was made to fail, and was known to be lost
+	failed chan struct{} // closed when the card is lost, or is not and err says why
+	// set before failed is closed
+	homes       map[string]string // the card that each camera was on
+	asked, lost time.Time         // the card was made to fail, and was known to be lost
 	err         error
-	governor    governorLog
+
+	governor governorLog // set before done is closed
 }
 
 type governorLog struct {
@@ -112,7 +116,7 @@ func (b *Bench) startLoss(ctx context.Context) *losing {
 	if b.o.Lose == nil || b.o.FindMax {
 		return nil
 	}
-	l := &losing{b: b, log: &lossLog{}, began: time.Now(), done: make(chan struct{}), governor: governorLog{lowest: 1}}
+	l := &losing{b: b, log: &lossLog{}, began: time.Now(), done: make(chan struct{}), failed: make(chan struct{}), governor: governorLog{lowest: 1}}
 	b.loss.Store(l.log)
 	ctx, l.stop = context.WithCancel(ctx)
 	go l.run(ctx)
@@ -126,14 +130,21 @@ func (l *losing) run(ctx context.Context) {
 		return
 	}
 	l.b.o.Progress("the card " + l.b.o.Lose.UUID + " is made to fail")
+	l.homes = map[string]string{}
+	for _, c := range l.b.o.Pipeline.Cameras() {
+		l.homes[c.ID] = c.GPU
+	}
 	l.asked = time.Now()
 	l.err = l.b.o.Pipeline.OnGPU(ctx, l.b.o.Lose.UUID, "fail for a rehearsal", trap)
 	l.lost = time.Now()
+	close(l.failed)
 	for ctx.Err() == nil {
 		l.governor.look(l.b.o.Pipeline)
 		sleep(ctx, l.b.o.every/10)
 	}
 }
+
+var errNoFault = errors.New("the kernel ran to its end")
 
 // trap has a kernel fault, after which the context serves no more calls.
 func trap(c *cuda.Context) error {
@@ -148,7 +159,10 @@ func trap(c *cuda.Context) error {
 	if err := c.Launch(f, [3]uint32{1, 1, 1}, [3]uint32{1, 1, 1}, 0, 0, cuda.NewParams()); err != nil {
 		return err
 	}
-	return c.Synchronize()
+	if err := c.Synchronize(); err != nil {
+		return err
+	}
+	return errNoFault
 }
 
 func (g *governorLog) look(p Pipeline) {
@@ -163,8 +177,8 @@ func (g *governorLog) look(p Pipeline) {
 	}
 }
 
-// goesOn says whether the trial waits for the card although its time was over at
-// end.
+// goesOn says whether the trial waits for the card and its cameras although its time
+// was over at end.
 func (l *losing) goesOn(end time.Time) bool {
 	if l == nil {
 		return false
@@ -176,19 +190,25 @@ func (l *losing) goesOn(end time.Time) bool {
 	if time.Since(end) > within {
 		return false
 	}
-	served := l.log.served(l.b.o.Lose.UUID)
-	return served.IsZero() || time.Since(served) < backFor
+	select {
+	case <-l.failed:
+	default:
+		return true
+	}
+	if l.lossErr() == nil {
+		return false
+	}
+	if now := l.sumUp(); l.whole.IsZero() && now.ServedAfter > 0 && len(now.NotAgain) == 0 {
+		l.whole = time.Now()
+	}
+	return l.whole.IsZero() || time.Since(l.whole) < backFor
 }
 
-// served is when a card first published something after it had been opened again.
-func (l *lossLog) served(uuid string) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.all, func(p publication) bool { return p.gpu == uuid && p.life > l.all[0].life })
-	if i < 0 {
-		return time.Time{}
-	}
-	return l.all[i].at
+// sumUp sums up what was published so far; the card is lost.
+func (l *losing) sumUp() *Loss {
+	l.log.mu.Lock()
+	defer l.log.mu.Unlock()
+	return sumUp(l.log.all, l.homes, l.b.o.Lose.UUID, l.began, l.asked, l.lost)
 }
 
 // end fills in the loss and what it makes different in the trial.
@@ -199,27 +219,36 @@ func (l *losing) end(t *Trial, took float64) error {
 	l.b.loss.Store(nil)
 	l.stop()
 	<-l.done
-	var lost *cuda.LostError
+	lost := l.lossErr()
 	switch {
 	case l.asked.IsZero():
 		return errors.New("lose a card: the trial ended before its moment came")
-	case !errors.As(l.err, &lost):
+	case lost == nil:
 		return fmt.Errorf("lose a card: it did not fail: %w", l.err)
 	}
-	l.log.mu.Lock()
-	defer l.log.mu.Unlock()
-	loss := sumUp(l.log.all, l.b.o.Lose.UUID, l.began, l.asked, l.lost)
+	loss := l.sumUp()
 	loss.Error = lost.Error()
 	loss.Reductions, loss.LowestShare, loss.Reason = l.governor.reductions, l.governor.lowest, l.governor.reason
 	t.Loss = loss
-	t.AnalysedFPS = float64(len(l.log.all)) / took
+	t.AnalysedFPS = 0
+	for _, s := range loss.EverySeconds {
+		for _, n := range s.Analysed {
+			t.AnalysedFPS += float64(n) / took
+		}
+	}
 	t.AnalysedShare = share(t.AnalysedFPS, t.AskedFPS)
 	return nil
 }
 
+// lossErr is the error that the card was lost with, nil where it was not.
+func (l *losing) lossErr() (lost *cuda.LostError) {
+	errors.As(l.err, &lost)
+	return lost
+}
+
 // course is one camera's way through the trial.
 type course struct {
-	home        string // the card that had it before the loss
+	home        string // the card that it was on
 	last        time.Time
 	newest      uint64
 	seen        map[uint64]bool
@@ -230,13 +259,18 @@ type course struct {
 
 // sumUp makes the report of everything that was published, in the order in which it
 // was; of one camera that is the order of publication.
-func sumUp(all []publication, dead string, began, asked, lost time.Time) *Loss {
+func sumUp(all []publication, homes map[string]string, dead string, began, asked, lost time.Time) *Loss {
 	l := &Loss{GPU: dead, AfterSeconds: asked.Sub(began).Seconds(), LowestShare: 1}
-	life := 0
-	if i := slices.IndexFunc(all, func(p publication) bool { return p.gpu == dead }); i >= 0 {
-		life = all[i].life
+	life := -1 // of the card until then; nothing is known of one that analysed nothing
+	for _, p := range all {
+		if p.gpu == dead && !p.at.After(lost) {
+			life = p.life
+		}
 	}
 	cameras := map[string]*course{}
+	for id, home := range homes {
+		cameras[id] = &course{home: home, seen: map[uint64]bool{}}
+	}
 	for _, p := range all {
 		c := cameras[p.camera]
 		if c == nil {
@@ -270,7 +304,6 @@ func (c *course) follow(p publication, dead string, life int, asked, lost time.T
 	returned := p.gpu == dead && p.life > life
 	switch {
 	case !p.at.After(lost):
-		c.home = p.gpu
 	case returned && c.back.IsZero():
 		c.back, c.backGap = p.at, p.at.Sub(c.last)
 	case !returned && c.home != dead:
@@ -344,6 +377,9 @@ func (l *Loss) rates(all []publication, dead string, began, asked, again, served
 	}
 	before, without := 0, 0
 	for _, p := range all {
+		if p.at.Before(began) {
+			continue
+		}
 		if p.at.Before(asked) {
 			before++
 		}
@@ -354,7 +390,7 @@ func (l *Loss) rates(all []publication, dead string, began, asked, again, served
 		for len(l.EverySeconds) <= i {
 			l.EverySeconds = append(l.EverySeconds, Second{Second: len(l.EverySeconds), Analysed: map[string]int{}})
 		}
-		l.EverySeconds[max(i, 0)].Analysed[p.gpu]++
+		l.EverySeconds[i].Analysed[p.gpu]++
 	}
 	l.BeforeFPS = float64(before) / asked.Sub(began).Seconds()
 	if d := served.Sub(again).Seconds(); d > 0 {
