@@ -37,12 +37,12 @@ func TestGPUTwoBatchesUnderWay(t *testing.T) {
 		memory string
 	}{{"plain", false, "mapped"}, {"copied first", false, "staged"}, {"as graphs", true, "mapped"}} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newStand(t, 2)
+			b := newBuiltinStand(t, 2)
 			b.options.Memory, b.options.Engine.NoGraphs = c.memory, !c.graphs
 			g := openAs(t, b, c.graphs)
 			start := framepool.Live()
 			frames := clip(t, g, 6, 15)
-			want := onCPU(t, frames, gpuThreshold)
+			want := onCPU(t, 6, 15, gpuThreshold)
 			r := newGPURunner(t.Context(), g)
 			if r.depth() != 2 {
 				t.Fatalf("depth %d", r.depth())
@@ -138,7 +138,7 @@ func TestGPUStepFailsBesideABatch(t *testing.T) {
 	steps := []struct {
 		call  string
 		after int32
-	}{{"cuMemcpyHtoDAsync_v2", 1}, {"cuStreamWaitEvent", 0}, {"cuStreamWaitEvent", 2}, {"cuLaunchKernel", 0}, {"cuLaunchKernel", 1}, {"cuEventRecord", 1}, {"cuEventRecord", 3}}
+	}{{"cuMemcpyHtoDAsync_v2", 0}, {"cuStreamWaitEvent", 0}, {"cuStreamWaitEvent", 2}, {"cuLaunchKernel", 0}, {"cuLaunchKernel", 1}, {"cuEventRecord", 1}, {"cuEventRecord", 3}}
 	for _, s := range steps {
 		first := underWay(t, r, frames[:1])[0]
 		b.FailCall(s.call, outOfMemory, s.after)
