@@ -22,10 +22,10 @@ func TestNewRefusesModels(t *testing.T) {
 		}
 		return path
 	}
-	with := func(change func(*stub)) string {
-		s := newStub()
+	with := func(change func(*testkit.Model)) string {
+		s := testkit.NewModel()
 		change(&s)
-		return s.file(t)
+		return s.File(t)
 	}
 	whole, err := builtin.Model(builtin.NanoDetG, "int8")
 	if err != nil {
@@ -44,20 +44,20 @@ func TestNewRefusesModels(t *testing.T) {
 		{"text", write([]byte("<html>404 Not Found</html>")), "is no ONNX model, or a damaged one: onnx runtime CreateSession: "},
 		{"truncated", write(whole[:len(whole)/2]), "is no ONNX model, or a damaged one: onnx runtime CreateSession: "},
 		{"damaged", write(flipped), "onnx runtime CreateSession: "},
-		{"no metadata", with(func(s *stub) { s.drop = "names" }), "metadata names: is missing"},
-		{"another family", with(func(s *stub) { s.props = map[string]string{"family": "yolo"} }), `metadata family: is "yolo", edgecam knows boxes-scores`},
-		{"fewer labels than classes", with(func(s *stub) { s.labels = []string{"person"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 1 labels"},
-		{"more labels than classes", with(func(s *stub) { s.labels = []string{"a", "b", "c"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 3 labels"},
-		{"five values a box", with(func(s *stub) { s.boxes = [][]float32{{1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}} }), "output boxes float32[N,3,5]: wanted 4 values a box"},
-		{"other numbers of boxes", with(func(s *stub) { s.boxes = s.boxes[:2] }), "outputs boxes float32[N,2,4] and scores float32[N,3,2]: wanted the same fixed number of boxes"},
-		{"other output", with(func(s *stub) { s.outputName = "logits" }), "has no output scores, only boxes float32[N,3,4], logits float32[N,3,2]"},
-		{"float16 input", with(func(s *stub) { s.inputType = float16 }), "input images float16[N,3,16,16]: wanted float32"},
-		{"two inputs", with(func(s *stub) { s.inputs = 2 }), "has 2 inputs, wanted one"},
-		{"fixed batch", with(func(s *stub) { s.batch = 4 }), "input images float32[4,3,16,16]: has a fixed batch of 4, wanted 1 or a free one"},
-		{"three dimensions", with(func(s *stub) { s.rank = 3 }), "input images float32[N,3,16]: wanted four dimensions [N,3,height,width]"},
-		{"another size", with(func(s *stub) { s.props = map[string]string{"input_size": "[32,16]"} }), "input images float32[N,3,16,16]: metadata input_size asks for [N,3,16,32]"},
-		{"impossible scores", with(func(s *stub) { s.scores[0][0] = 3 }), "run a test picture: read output scores of image 0: value 0 is "},
-		{"inverted box", with(func(s *stub) { s.boxes[0] = []float32{9, 1, 2, 2} }), "run a test picture: read output boxes of image 0: value 2 is 2: right of the box left of its left"},
+		{"no metadata", with(func(s *testkit.Model) { s.Drop = "names" }), "metadata names: is missing"},
+		{"another family", with(func(s *testkit.Model) { s.Props = map[string]string{"family": "yolo"} }), `metadata family: is "yolo", edgecam knows boxes-scores`},
+		{"fewer labels than classes", with(func(s *testkit.Model) { s.Labels = []string{"person"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 1 labels"},
+		{"more labels than classes", with(func(s *testkit.Model) { s.Labels = []string{"a", "b", "c"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 3 labels"},
+		{"five values a box", with(func(s *testkit.Model) { s.Boxes = [][]float32{{1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}} }), "output boxes float32[N,3,5]: wanted 4 values a box"},
+		{"other numbers of boxes", with(func(s *testkit.Model) { s.Boxes = s.Boxes[:2] }), "outputs boxes float32[N,2,4] and scores float32[N,3,2]: wanted the same fixed number of boxes"},
+		{"other output", with(func(s *testkit.Model) { s.OutputName = "logits" }), "has no output scores, only boxes float32[N,3,4], logits float32[N,3,2]"},
+		{"float16 input", with(func(s *testkit.Model) { s.InputType = float16 }), "input images float16[N,3,16,16]: wanted float32"},
+		{"two inputs", with(func(s *testkit.Model) { s.Inputs = 2 }), "has 2 inputs, wanted one"},
+		{"fixed batch", with(func(s *testkit.Model) { s.Batch = 4 }), "input images float32[4,3,16,16]: has a fixed batch of 4, wanted 1 or a free one"},
+		{"three dimensions", with(func(s *testkit.Model) { s.Rank = 3 }), "input images float32[N,3,16]: wanted four dimensions [N,3,height,width]"},
+		{"another size", with(func(s *testkit.Model) { s.Props = map[string]string{"input_size": "[32,16]"} }), "input images float32[N,3,16,16]: metadata input_size asks for [N,3,16,32]"},
+		{"impossible scores", with(func(s *testkit.Model) { s.Scores[0][0] = 3 }), "run a test picture: read output scores of image 0: value 0 is "},
+		{"inverted box", with(func(s *testkit.Model) { s.Boxes[0] = []float32{9, 1, 2, 2} }), "run a test picture: read output boxes of image 0: value 2 is 2: right of the box left of its left"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestNewRefusesModels(t *testing.T) {
 
 func TestNewRefusesOptions(t *testing.T) {
 	library := testkit.ONNXRuntime(t)
-	file := newStub().file(t)
+	file := testkit.NewModel().File(t)
 	tests := []struct {
 		name string
 		opts Options
@@ -114,9 +114,9 @@ func TestNewRefusesOptions(t *testing.T) {
 
 // TestFixedBatchOfOne is a model that takes one image at a time.
 func TestFixedBatchOfOne(t *testing.T) {
-	m := newStub()
-	m.batch = 1
-	e := engine(t, Options{Model: m.file(t), Concurrency: 1, MaxBatch: 8, batchCap: 8})
+	m := testkit.NewModel()
+	m.Batch = 1
+	e := engine(t, Options{Model: m.File(t), Concurrency: 1, MaxBatch: 8, batchCap: 8})
 	if i := e.Info(); i.MaxBatch != 1 || i.Precision != "as in the file" {
 		t.Errorf("max batch %d, precision %q", i.MaxBatch, i.Precision)
 	}

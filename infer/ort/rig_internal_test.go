@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -17,33 +16,6 @@ import (
 	"edgecam/internal/testkit"
 	"edgecam/platform/cuda"
 )
-
-// compiled holds the stand-ins of this run, as each test wants copies of its
-// own, with a state of their own.
-var compiled sync.Map //nolint:gochecknoglobals // compiling takes longer than the tests
-
-// compileAs makes a shared library by that name in dir.
-func compileAs(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	key := strings.Join(args, " ")
-	if b, ok := compiled.Load(key); ok {
-		if err := os.WriteFile(path, b.([]byte), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	all := append([]string{"-shared", "-fPIC", "-O1", "-w", "-pthread", "-o", path}, args...)
-	if out, err := exec.CommandContext(t.Context(), "cc", all...).CombinedOutput(); err != nil {
-		t.Fatalf("cc %q: %v\n%s", all, err, out)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled.Store(key, b)
-	return path
-}
 
 // What the stand-in does to the scores of a provider.
 const (
@@ -84,8 +56,8 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	root, dir := testkit.Root(t), t.TempDir()
-	driver := compileAs(t, dir, "libcuda.so.550.54.14", filepath.Join(root, "platform/cuda/testdata/fakecuda.c"))
-	core := compileAs(t, dir, "libonnxruntime.so.1", filepath.Join(root, "platform/onnxruntime/testdata/fakeort.c"), "-ldl",
+	driver, core := testkit.FakeCUDA(t), filepath.Join(dir, "libonnxruntime.so.1")
+	testkit.Library(t, core, "gcc", "-O1", "-w", "-pthread", filepath.Join(root, "platform/onnxruntime/testdata/fakeort.c"), "-ldl",
 		fmt.Sprintf("-DREAL=%q", testkit.ONNXRuntime(t)))
 	r := &rig{t: t, infos: make(chan infer.Info, 16)}
 	for library, functions := range map[string]map[string]any{
@@ -136,14 +108,6 @@ func (r *rig) tensorRT() {
 			r.t.Fatalf("cc %q: %v\n%s", all, err, out)
 		}
 	}
-}
-
-// gpuStub is the stub whose scores tell its pictures apart and stay below 1.
-func gpuStub() stub {
-	s := newStub()
-	s.props = map[string]string{"std": "[2000,2000,2000]"}
-	s.scores = [][]float32{{0.8, 0}, {0, 0.7}, {0, 0}}
-	return s
 }
 
 // start makes an engine and has it closed at the end.

@@ -10,15 +10,16 @@ import (
 	"testing"
 
 	"edgecam/infer"
+	"edgecam/internal/testkit"
 )
 
-// tensorRTRig has TensorRT, the stub model and a state directory. The choice is
+// tensorRTRig has TensorRT, a small model and a state directory. The choice is
 // tensorrt rather than auto, as the stand-in is as fast either way.
 func tensorRTRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
 	r.tensorRT()
-	r.opts.Model, r.opts.Provider, r.opts.StateDir = gpuStub().file(t), "tensorrt", t.TempDir()
+	r.opts.Model, r.opts.Provider, r.opts.StateDir = testkit.NewPictureModel().File(t), "tensorrt", t.TempDir()
 	return r
 }
 
@@ -126,9 +127,9 @@ func TestTensorRTCache(t *testing.T) {
 		{"another driver", func(_ *testing.T, r *rig) { r.opts.Driver = "580.1" }, 1},
 		{"another batch", func(_ *testing.T, r *rig) { r.opts.MaxBatch = 2 }, 1},
 		{"another model", func(t *testing.T, r *rig) {
-			s := gpuStub()
-			s.boxes[0] = []float32{1, 1, 6, 6}
-			r.opts.Model = s.file(t)
+			s := testkit.NewPictureModel()
+			s.Boxes[0] = []float32{1, 1, 6, 6}
+			r.opts.Model = s.File(t)
 		}, 1},
 		{"others may write", func(t *testing.T, r *rig) {
 			if err := os.Chmod(filepath.Dir(engine(t, r)), 0o777); err != nil {
@@ -204,7 +205,7 @@ func TestTensorRTGivenUp(t *testing.T) {
 	}
 	t.Run("absent", func(t *testing.T) {
 		r := newRig(t)
-		r.opts.Model = gpuStub().file(t)
+		r.opts.Model = testkit.NewPictureModel().File(t)
 		if i := r.settle(r.start()); !has(i.ProbeNotes, "TensorRT: libonnxruntime_providers_tensorrt.so is not beside libonnxruntime.so.1; CUDA serves") {
 			t.Errorf("notes %q", i.ProbeNotes)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"edgecam/internal/config"
+	"edgecam/internal/pipeline"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
 )
@@ -20,9 +21,13 @@ func TestNothingOldIsPublished(t *testing.T) {
 		Faults: []string{"cam1:burst=2s", "cam2:drift=0.5%", "cam3:drift=20%"},
 	}, func(cfg *config.Config) {
 		for id, c := range cfg.Cameras {
-			c.Detect.FPS = 0 // every picture: more than the machine takes
+			c.Detect.FPS = 0 // every picture: more than the engine takes
 			cfg.Cameras[id] = c
 		}
+	}, small(t), func(o *pipeline.Options) {
+		engine := &slowEngine{Engine: o.Engine}
+		engine.more.Store(int64(30 * time.Millisecond)) // two at once: 66 a second of 120
+		o.Engine = engine
 	})
 	view, err := b.Pictures(nil, false)
 	if err != nil {

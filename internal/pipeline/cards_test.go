@@ -56,6 +56,7 @@ func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)
 	if err != nil {
 		t.Fatal(err)
 	}
+	model := testkit.NewPictureModel().File(t)
 	b := &cards{box: &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}}
 	for i := range n {
 		card := testkit.NewCard(t)
@@ -64,7 +65,7 @@ func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)
 			Card: platform.GPU{ // each has a driver of its own, where it is the first
 				Name: "stand-in", UUID: fmt.Sprintf("GPU-%d", i), CanMapHost: true, HostRegisterSupported: true, NUMANode: -1,
 			},
-			Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: 2},
+			Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Model: model, Provider: "cuda", MaxBatch: 2},
 			Memory: "mapped", CallTimeout: patientCall, Logger: logger,
 		})
 		if err != nil {

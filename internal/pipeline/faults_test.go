@@ -108,7 +108,7 @@ func TestEveryFault(t *testing.T) {
 			c.Detect.FPS = 0.5 // it is about capture, and the machine may be small
 			cfg.Cameras[id] = c
 		}
-	})
+	}, small(t))
 	ids := map[string]string{}
 	for i, fault := range faults {
 		ids[fault] = fmt.Sprintf("cam%d", i+1)

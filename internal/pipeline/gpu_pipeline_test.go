@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"edgecam/framepool"
+	"edgecam/infer/builtin"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
@@ -26,8 +27,9 @@ import (
 // product's, and far more than a batch takes.
 const callTimeout = 3 * time.Second
 
-// startGPU is start with a card of stand-ins in the processor's place.
-func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
+// startGPU is start with a card of stand-ins in the processor's place. model is the
+// built-in one, or a small one where what counts is around it.
+func startGPU(t *testing.T, cameras int, model string) (*box, *testkit.Card, *pipeline.GPU) {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	s, err := sim.New(sim.Options{Cameras: make([]sim.Camera, cameras), Logger: logger})
@@ -47,7 +49,7 @@ func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
 	gpu, err := pipeline.OpenGPU(t.Context(), pipeline.GPUOptions{
 		Driver: cuda.New(cuda.Options{Library: card.Driver}),
 		Card:   platform.GPU{Name: "stand-in", CanMapHost: true, HostRegisterSupported: true, NUMANode: -1},
-		Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Provider: "cuda", Precision: "fp32", MaxBatch: 2, NoGraphs: true},
+		Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Model: model, Provider: "cuda", MaxBatch: 2, NoGraphs: true},
 		Memory: "mapped", CallTimeout: callTimeout, Logger: logger,
 	})
 	if err != nil {
@@ -81,7 +83,7 @@ func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
 // The card's answers go the whole way, and stopping leaves nothing: the pools
 // are gone before the card is, which has to forget them.
 func TestGPUPipeline(t *testing.T) {
-	b, card, _ := startGPU(t, 2)
+	b, card, _ := startGPU(t, 2, builtin.NanoDetG)
 	for _, id := range []string{"cam1", "cam2"} {
 		b.detection(t, id, func(d *event.Detection) bool { return persons(d) >= 3 })
 	}
@@ -109,7 +111,7 @@ func TestGPUPipeline(t *testing.T) {
 
 // Scores that cannot be make the box unready and are not published.
 func TestGPUPipelineUnhealthy(t *testing.T) {
-	b, card, _ := startGPU(t, 1)
+	b, card, _ := startGPU(t, 1, testkit.NewPictureModel().File(t))
 	b.detection(t, "cam1", func(d *event.Detection) bool { return persons(d) > 0 })
 	card.Corrupt(testkit.ScoresNaN, testkit.ScoresGood)
 	waitUnready(t, b, "the model is unhealthy: ")
@@ -127,7 +129,7 @@ func TestGPUPipelineLosesTheCard(t *testing.T) {
 		"by a call that hangs": func(c *testkit.Card) { c.Block("cuLaunchKernel") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, card, gpu := startGPU(t, 1)
+			b, card, gpu := startGPU(t, 1, testkit.NewPictureModel().File(t))
 			b.detection(t, "cam1", func(d *event.Detection) bool { return persons(d) > 0 })
 			began := time.Now()
 			lose(card)

@@ -54,7 +54,17 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
+// newStand has a model that costs nothing, for tests of what is around it: its
+// answer hardly depends on the picture.
 func newStand(t *testing.T, batch int) *stand {
+	t.Helper()
+	b := newBuiltinStand(t, batch)
+	b.options.Engine.Model, b.options.Engine.Precision = testkit.NewPictureModel().File(t), ""
+	return b
+}
+
+// newBuiltinStand has the built-in model, whose answers tell pictures apart.
+func newBuiltinStand(t *testing.T, batch int) *stand {
 	t.Helper()
 	b := &stand{Card: testkit.NewCard(t), warnings: &journal{}}
 	b.options = GPUOptions{
@@ -150,8 +160,24 @@ func batchOf(frames []*framepool.Frame) *batch {
 	return b
 }
 
-// onCPU is the answer of the path without a GPU, frame by frame.
-func onCPU(t *testing.T, frames []*framepool.Frame, threshold float32) answer {
+// onCPU is the answer of the path without a GPU, frame by frame, with the built-in
+// model to what clip gives.
+func onCPU(t *testing.T, n, step int, threshold float32) answer {
+	t.Helper()
+	key := [3]float32{float32(n), float32(step), threshold}
+	if a, ok := answersOnCPU.Load(key); ok {
+		return a.(answer)
+	}
+	frames := clip(t, nil, n, step)
+	defer release(frames)
+	a := runOnCPU(t, frames, threshold)
+	answersOnCPU.Store(key, a)
+	return a
+}
+
+var answersOnCPU sync.Map //nolint:gochecknoglobals // several tests ask for the same
+
+func runOnCPU(t *testing.T, frames []*framepool.Frame, threshold float32) answer {
 	t.Helper()
 	engine, err := ort.New(ort.Options{Library: testkit.ONNXRuntime(t), Precision: "fp32", Concurrency: 1})
 	if err != nil {
@@ -217,7 +243,7 @@ func allBack(t *testing.T, before int64, when string) {
 func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 	for _, memory := range []string{"mapped", "staged", "heap", "auto"} {
 		t.Run(memory, func(t *testing.T) {
-			b := newStand(t, 3)
+			b := newBuiltinStand(t, 3)
 			b.options.Memory = memory
 			g := b.open(t)
 			start := framepool.Live()
@@ -225,7 +251,7 @@ func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 			if f := frames[0]; memory != "heap" && f.Memory() != framepool.MemoryPinned {
 				t.Fatalf("pictures lie in %v", f.Memory())
 			}
-			want := onCPU(t, frames, gpuThreshold)
+			want := onCPU(t, 6, 15, gpuThreshold)
 			r := newGPURunner(context.WithoutCancel(t.Context()), g)
 			objects := 0
 			for at, n := range map[int]int{0: 1, 1: 2, 3: 3} {
@@ -267,12 +293,12 @@ func TestGPUFindsWhatTheProcessorFinds(t *testing.T) {
 // A threshold that lets more through than the filter holds gives what the
 // processor gives, and no error.
 func TestGPUTakesMoreCandidatesThanTheFilterHolds(t *testing.T) {
-	b := newStand(t, 2)
+	b := newBuiltinStand(t, 2)
 	g := b.open(t)
 	frames := clip(t, g, 2, 30)
 	defer release(frames)
 	const low = 0.01
-	want := onCPU(t, frames, low)
+	want := onCPU(t, 2, 30, low)
 	r := newGPURunner(t.Context(), g).(*gpuRunner)
 	got, err := runBatch(r, frames, low)
 	if err != nil {

@@ -46,7 +46,7 @@ func onCard(t *testing.T, g *GPU, f *framepool.Frame) *framepool.Frame {
 // Viewers see a picture in the card's memory as they see it in the processor's,
 // and the model finds the same in it.
 func TestGPUViewersSeeTheSamePicture(t *testing.T) {
-	b := newStand(t, 1)
+	b := newBuiltinStand(t, 1)
 	g := b.open(t)
 	start := framepool.Live()
 	f := clip(t, g, 1, 1)[0]
@@ -77,7 +77,7 @@ func TestGPUViewersSeeTheSamePicture(t *testing.T) {
 	}
 	allBack(t, start+2, "after drawing")
 
-	expected := onCPU(t, []*framepool.Frame{f}, gpuThreshold)
+	expected := onCPU(t, 1, 1, gpuThreshold)
 	a, err := runBatch(newGPURunner(t.Context(), g), []*framepool.Frame{onDevice}, gpuThreshold)
 	if err != nil {
 		t.Fatal(err)

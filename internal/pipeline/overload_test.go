@@ -54,7 +54,7 @@ func TestOverloadedBox(t *testing.T) {
 			}
 			c.Cameras[id] = cam
 		}
-	}, func(o *pipeline.Options) {
+	}, small(t), func(o *pipeline.Options) {
 		engine = &slowEngine{Engine: o.Engine}
 		o.Engine = engine
 	})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"edgecam/framepool"
+	"edgecam/infer"
+	"edgecam/infer/builtin"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
@@ -62,10 +64,6 @@ func startOn(t *testing.T, o sim.Options, edit func(*config.Config), more ...fun
 	if edit != nil {
 		edit(cfg)
 	}
-	engine, err := ort.New(ort.Options{Library: testkit.ONNXRuntime(t), Precision: "int8", Concurrency: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
 	codecs, err := avcodec.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -73,10 +71,13 @@ func startOn(t *testing.T, o sim.Options, edit func(*config.Config), more ...fun
 	b := &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}
 	options := pipeline.Options{
 		Config: cfg, Bad: map[string]string{"broken": "cameras.broken.url: no host"},
-		Engine: engine, Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
+		Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
 	}
 	for _, change := range more {
 		change(&options)
+	}
+	if options.Engine == nil {
+		options.Engine = engineOf(t, builtin.NanoDetG, "int8")
 	}
 	b.Pipeline, err = pipeline.New(options)
 	if err != nil {
@@ -89,13 +90,31 @@ func startOn(t *testing.T, o sim.Options, edit func(*config.Config), more ...fun
 	b.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
-		check(t, engine.Close())
 		if used := b.budget.Used(); used != 0 {
 			t.Errorf("%d bytes of frame memory are still reserved after the end", used)
 		}
 	})
 	t.Cleanup(b.stop)
 	return b
+}
+
+// engineOf gives an engine for two runs at once, which is closed at the end.
+func engineOf(t *testing.T, model, precision string) infer.Engine {
+	t.Helper()
+	engine, err := ort.New(ort.Options{Library: testkit.ONNXRuntime(t), Model: model, Precision: precision, Concurrency: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, engine.Close()) })
+	return engine
+}
+
+// small is a change to startOn's options: a model that costs nothing, for tests
+// that are not about what is found.
+func small(t *testing.T) func(*pipeline.Options) {
+	t.Helper()
+	engine := engineOf(t, testkit.NewPictureModel().File(t), "auto")
+	return func(o *pipeline.Options) { o.Engine = engine }
 }
 
 func check(t *testing.T, err error) {

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -44,7 +43,8 @@ const (
 func NewCard(tb testing.TB) *Card {
 	tb.Helper()
 	c := &Card{Driver: FakeCUDA(tb), ONNXRuntime: filepath.Join(tb.TempDir(), "libonnxruntime.so.1")}
-	compile(tb, c.ONNXRuntime, "platform/onnxruntime/testdata/fakeort.c", "-w", "-ldl", fmt.Sprintf("-DREAL=%q", ONNXRuntime(tb)))
+	Library(tb, c.ONNXRuntime, "gcc", "-O1", "-w", "-pthread", filepath.Join(Root(tb), "platform/onnxruntime/testdata/fakeort.c"), "-ldl",
+		fmt.Sprintf("-DREAL=%q", ONNXRuntime(tb)))
 	var kernels func(run uintptr)
 	for library, functions := range map[string]map[string]any{
 		c.Driver: {
@@ -82,13 +82,13 @@ func launcher(tb testing.TB) uintptr {
 		return l.entry
 	}
 	out := filepath.Join(tb.TempDir(), "launcher.so")
-	args := []string{"-ldl"}
+	args := []string{"-O1", "-pthread", filepath.Join(Root(tb), "internal/testkit/testdata/kernels.c"), "-ldl"}
 	for macro, source := range map[string]string{
 		"LETTERBOX": "preprocess/kernels/letterbox.cu", "PREVIEW": "preprocess/kernels/preview.cu", "CANDIDATES": "infer/candidates/candidates.cu",
 	} {
 		args = append(args, fmt.Sprintf("-D%s=%q", macro, HostKernels(tb, source)))
 	}
-	compile(tb, out, "internal/testkit/testdata/kernels.c", args...)
+	Library(tb, out, "gcc", args...)
 	handle, err := purego.Dlopen(out, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		tb.Fatal(err)
@@ -97,12 +97,4 @@ func launcher(tb testing.TB) uintptr {
 		tb.Fatal(err)
 	}
 	return l.entry
-}
-
-func compile(tb testing.TB, out, source string, more ...string) {
-	tb.Helper()
-	args := append([]string{"-shared", "-fPIC", "-O1", "-pthread", "-o", out, filepath.Join(Root(tb), source)}, more...)
-	if text, err := exec.CommandContext(tb.Context(), "gcc", args...).CombinedOutput(); err != nil {
-		tb.Fatalf("gcc %q: %v\n%s", args, err, text)
-	}
 }

@@ -16,11 +16,8 @@ func HostKernels(tb testing.TB, source string) string {
 		tb.Fatal("no C++ compiler: apt-get install -y --no-install-recommends g++")
 	}
 	out := filepath.Join(tb.TempDir(), "kernels.so")
-	cmd := exec.CommandContext(tb.Context(), "g++", "-x", "c++", "-std=c++17", "-DHOST", "-O1", "-ffp-contract=off",
+	Library(tb, out, "g++", "-x", "c++", "-std=c++17", "-DHOST", "-O1", "-ffp-contract=off",
 		"-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fsanitize=undefined", "-fno-sanitize-recover", "-static-libubsan",
-		"-shared", "-fPIC", "-o", out, filepath.Join(Root(tb), source))
-	if text, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("build %s for the host: %v\n%s", source, err, text)
-	}
+		filepath.Join(Root(tb), source))
 	return out
 }

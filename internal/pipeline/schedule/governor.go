@@ -31,8 +31,10 @@ const (
 
 	// patient is how many windows must be bad, or good, before it acts.
 	badWindows, goodWindows = 2, 3
-	// The steps of one window.
+	// The steps of one window; idleStep where the load is below idleUse, where more
+	// costs nothing to try.
 	lowestStep, mildStep, highestStep = 0.6, 0.93, 1.25
+	idleUse, idleStep                 = 0.25, 2
 
 	// firstWait is how long it stays below a rate that turned out to be too much
 	// for a reason that the load does not show; each time again it waits twice as
@@ -130,14 +132,15 @@ func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) 
 		}
 	case why != "":
 		g.bad, g.good = g.bad+1, 0
-		if g.bad >= badWindows || w.lost() > manyLost {
+		// An engine with room that loses frames was held up: that may pass by itself.
+		if g.bad >= badWindows || w.lost() > manyLost && w.Use > ageHeld {
 			g.lower(now, &w, why)
 		}
 	default:
 		g.bad = 0
 		g.learn(&w)
 		if reducing && w.Use < lowUse {
-			if g.good++; g.good >= goodWindows {
+			if g.good++; g.good >= goodWindows || w.Use < idleUse {
 				g.raise(now, &w)
 			}
 		} else {
@@ -217,12 +220,13 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 	if served == 0 {
 		return // nothing was inferred at all: that is no matter of rates
 	}
-	base := served
-	if g.allowed > 0 {
-		base = min(base, g.allowed)
-	} else {
-		g.since = now
+	before := g.allowed
+	if before == 0 {
+		before, g.since = g.asked, now
 	}
+	// A window in which the engine was held up, by a change of cameras or by the
+	// machine, says little of what it can do: no step goes all the way down to it.
+	base := min(max(served, lowestStep*before), before)
 	// Far over the good load it goes there at once. Otherwise it feels its way,
 	// as something else than the engine is short.
 	step := mildStep
@@ -244,7 +248,10 @@ func (g *Governor) remember(now time.Time, rate float64, w *Window) {
 
 func (g *Governor) raise(now time.Time, w *Window) {
 	step := highestStep
-	if w.Use > 0 {
+	switch {
+	case w.Use > 0 && w.Use < idleUse:
+		step = idleStep
+	case w.Use > 0:
 		step = min(goodUse/w.Use, highestStep)
 	}
 	if w.cost() < cheaper*g.cost {

@@ -237,6 +237,37 @@ func TestGovernorLeavesAloneWhatItCannotHelp(t *testing.T) {
 	}
 }
 
+// An engine that was held up for seconds says little of what it can do: the rates
+// do not go down to what came through, and are back soon.
+func TestGovernorOutlastsAStall(t *testing.T) {
+	const asked, cost = 2400, 1.0 / 12000
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	claims := []schedule.Claim{{Wish: asked, Weight: 1}}
+	g := schedule.NewGovernor()
+	step := func(due, lost, analysed int) schedule.GovernorState {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: due, Lost: lost, Analysed: analysed, Use: float64(analysed) * cost, Age: 5 * time.Millisecond, Ages: analysed,
+		}, claims)
+		return g.State()
+	}
+	for range 10 {
+		step(asked, 0, asked)
+	}
+	for range 3 {
+		s := step(asked, asked-6, 6)
+		if s.Allowed < 0.3*asked {
+			t.Fatalf("after a window of 6 pictures: %+v", s)
+		}
+	}
+	for range 12 {
+		if n := int(g.State().Allowed); !step(n, 0, n).Reducing {
+			return
+		}
+	}
+	t.Errorf("12 s later: %+v", g.State())
+}
+
 // The reason is what was seen.
 func TestGovernorSaysWhy(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,4 +1,4 @@
-package ort
+package testkit
 
 import (
 	"encoding/binary"
@@ -10,62 +10,73 @@ import (
 	"testing"
 )
 
-// stub describes a small detector for tests: its boxes are constants (plus 0 ×
-// the mean of the input), its scores constants plus the absolute mean of the
-// input. So what is written into the input decides whether the model is healthy.
-type stub struct {
-	batch         int // -1 free
-	side          int
-	boxes, scores [][]float32
-	labels        []string
-	inputType     int // an ONNX element type
-	inputs        int
-	rank          int    // of the declared input
-	outputName    string // of scores
-	props         map[string]string
-	drop          string // a metadata key to leave out
+// Model describes a small detector for tests, which costs next to nothing where
+// what is tested is around the model: its boxes are constants (plus 0 × the mean
+// of the input), its scores constants plus the absolute mean of the input. So what
+// is written into the input decides whether the model is healthy.
+type Model struct {
+	Batch         int // -1 free
+	Side          int // of the square input
+	Boxes, Scores [][]float32
+	Labels        []string
+	InputType     int // an ONNX element type
+	Inputs        int
+	Rank          int    // of the declared input
+	OutputName    string // of scores
+	Props         map[string]string
+	Drop          string // a metadata key to leave out
 }
 
-func newStub() stub {
-	return stub{
-		batch: -1, side: 16, inputType: 1, inputs: 1, rank: 4, outputName: "scores",
-		boxes:  [][]float32{{1, 1, 5, 5}, {8, 8, 12, 14}, {2, 2, 3, 3}},
-		scores: [][]float32{{0.9, 0}, {0, 0.8}, {0, 0}},
-		labels: []string{"person", "car"},
+// NewModel finds a person and a car in a dark picture of 16×16.
+func NewModel() Model {
+	return Model{
+		Batch: -1, Side: 16, InputType: 1, Inputs: 1, Rank: 4, OutputName: "scores",
+		Boxes:  [][]float32{{1, 1, 5, 5}, {8, 8, 12, 14}, {2, 2, 3, 3}},
+		Scores: [][]float32{{0.9, 0}, {0, 0.8}, {0, 0}},
+		Labels: []string{"person", "car"},
 	}
 }
 
-// file writes the model.
-func (s stub) file(tb testing.TB) string {
+// NewPictureModel is a NewModel that takes any picture: its scores tell pictures
+// apart a little and stay below 1.
+func NewPictureModel() Model {
+	m := NewModel()
+	m.Props = map[string]string{"std": "[2000,2000,2000]"}
+	m.Scores = [][]float32{{0.8, 0}, {0, 0.7}, {0, 0}}
+	return m
+}
+
+// File writes the model and gives its path.
+func (m Model) File(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "model.onnx")
-	if err := os.WriteFile(path, s.bytes(tb), 0o600); err != nil {
+	if err := os.WriteFile(path, m.bytes(tb), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
 }
 
 // bytes are the model as an ONNX protobuf (onnx.proto: ModelProto).
-func (s stub) bytes(tb testing.TB) []byte {
-	names, err := json.Marshal(s.labels)
+func (m Model) bytes(tb testing.TB) []byte {
+	names, err := json.Marshal(m.Labels)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	size := strconv.Itoa(s.side)
+	size := strconv.Itoa(m.Side)
 	props := map[string]string{
 		"names": string(names), "family": "boxes-scores", "input_size": "[" + size + "," + size + "]", "input_layout": "NCHW",
 		"color_order": "BGR", "mean": "[0,0,0]", "std": "[1,1,1]", "letterbox": "center", "letterbox_pad": "0",
 		"box_format": "xyxy", "box_units": "input_pixels", "scores_activated": "true",
 	}
-	for k, v := range s.props {
+	for k, v := range m.Props {
 		props[k] = v
 	}
-	delete(props, s.drop)
+	delete(props, m.Drop)
 
 	const opset, irVersion = 11, 6
 	var p proto
 	p.varint(1, irVersion)
-	p.message(7, s.graph())
+	p.message(7, m.graph())
 	p.message(8, func() proto { var o proto; o.varint(2, opset); return o }())
 	for k, v := range props {
 		var e proto
@@ -76,15 +87,15 @@ func (s stub) bytes(tb testing.TB) []byte {
 	return p
 }
 
-func (s stub) graph() proto {
+func (m Model) graph() proto {
 	const floatType = 1
 	var g proto
 	in := "images"
-	if s.inputType != floatType {
+	if m.InputType != floatType {
 		g.message(1, node("Cast", []string{"images"}, "cast", attr("to", 2, 3, floatType)))
 		in = "cast"
 	}
-	axes := make([]int, s.rank-1)
+	axes := make([]int, m.Rank-1)
 	for i := range axes {
 		axes[i] = i + 1
 	}
@@ -93,18 +104,18 @@ func (s stub) graph() proto {
 	g.message(1, node("Abs", []string{"column"}, "level"))
 	g.message(1, node("Mul", []string{"level", "zero"}, "nothing"))
 	g.message(1, node("Add", []string{"nothing", "box_values"}, "boxes"))
-	g.message(1, node("Add", []string{"level", "score_values"}, s.outputName))
+	g.message(1, node("Add", []string{"level", "score_values"}, m.OutputName))
 	g.text(2, "stub")
 	g.message(5, tensor("zero", [][]float32{{0}}))
-	g.message(5, tensor("box_values", s.boxes))
-	g.message(5, tensor("score_values", s.scores))
-	dims := []int{s.batch, 3, s.side, s.side}[:s.rank]
-	g.message(11, valueInfo("images", s.inputType, dims...))
-	for i := 1; i < s.inputs; i++ {
+	g.message(5, tensor("box_values", m.Boxes))
+	g.message(5, tensor("score_values", m.Scores))
+	dims := []int{m.Batch, 3, m.Side, m.Side}[:m.Rank]
+	g.message(11, valueInfo("images", m.InputType, dims...))
+	for i := 1; i < m.Inputs; i++ {
 		g.message(11, valueInfo("more"+strconv.Itoa(i), floatType, 1))
 	}
-	g.message(12, valueInfo("boxes", floatType, s.batch, len(s.boxes), len(s.boxes[0])))
-	g.message(12, valueInfo(s.outputName, floatType, s.batch, len(s.scores), len(s.scores[0])))
+	g.message(12, valueInfo("boxes", floatType, m.Batch, len(m.Boxes), len(m.Boxes[0])))
+	g.message(12, valueInfo(m.OutputName, floatType, m.Batch, len(m.Scores), len(m.Scores[0])))
 	return g
 }
 
