@@ -1,0 +1,138 @@
+package infer
+
+// Kind is the form of a detector's outputs.
+type Kind uint8
+
+// The forms. In all of them an image's rows are those of its place in the batch,
+// but where Columns.Image says otherwise.
+const (
+	// Joined: one tensor; a row holds a box, perhaps an objectness, and scores.
+	Joined Kind = iota
+	// Split: one tensor of boxes, one of scores.
+	Split
+	// EndToEnd: one tensor of finished rows: box, score, class.
+	EndToEnd
+	// Listed: tensors of boxes, scores and class ids of finished detections, and
+	// perhaps one that counts them.
+	Listed
+	// Heads: one tensor, or one of boxes and one of scores, for every level of Grid.
+	Heads
+)
+
+// BoxFormat is what the four numbers of a box are.
+type BoxFormat uint8
+
+// The box formats.
+const (
+	XYXY   BoxFormat = iota // left, top, right, bottom
+	CXCYWH                  // centre, width, height
+	XYWH                    // left, top, width, height
+	YXYX                    // top, left, bottom, right
+	LTRB                    // distances of the four sides from the cell's point
+)
+
+// Coding is what is left to do until a box's numbers are of its BoxFormat in its
+// Units. Every coding but Plain needs Grid.
+type Coding uint8
+
+// The codings.
+const (
+	// Plain: nothing.
+	Plain Coding = iota
+	// CellExp (YOLOX): x, y count cells from the cell's corner, width and height are logarithms
+	// of cells: ((x+column)·stride, (y+row)·stride, e^w·stride, e^h·stride).
+	CellExp
+	// CellDistance: distances in cells from the cell's point.
+	CellDistance
+	// CellBins (GFL, NanoDet, YOLOv8): CellDistance where each side is Bins numbers, whose softmax weights
+	// 0…Bins−1.
+	CellBins
+	// CellTanh (FastestDet): the centre is tanh(x)+column, tanh(y)+row in cells, width and height
+	// are the sigmoid of the number in fractions of the input.
+	CellTanh
+)
+
+// Units is what a Plain box is measured in.
+type Units uint8
+
+// The units.
+const (
+	InputPixels Units = iota
+	Fractions         // 0..1 of the input's width and height
+)
+
+// Activation is what has still to be applied to scores and objectness.
+type Activation uint8
+
+// The activations.
+const (
+	None Activation = iota
+	Sigmoid
+	Softmax // over the row's scores, the background among them
+)
+
+// Level is one level of a grid. Rows of its cells follow each other line by line.
+type Level struct {
+	Stride        int // input pixels a cell
+	Width, Height int // cells
+	// Boxes and Scores are places among the session's outputs. Used by Heads alone; the same
+	// where one tensor holds both.
+	Boxes, Scores int
+}
+
+// Columns says where in a row of a tensor things begin. −1: they are not there.
+type Columns struct {
+	Box    int // in the tensor of boxes
+	Object int // objectness, which is multiplied into every score
+	Scores int // the first class (or background) in the tensor of scores; EndToEnd: the one score
+	Class  int // EndToEnd: the class id
+	Image  int // EndToEnd: the image's place in the batch
+}
+
+// Outputs are places among the session's outputs. −1: there is none.
+type Outputs struct {
+	Boxes   int // also the one tensor of Joined and EndToEnd
+	Scores  int
+	Classes int // class ids
+	Count   int // how many of the rows count
+}
+
+// Layout says how the outputs of a detector become boxes and scores.
+type Layout struct {
+	Kind Kind
+	// Rows of one image; of all levels together. 0: each run tells.
+	Rows int
+	// Values is how many numbers a row of the tensor of boxes has (that of the one
+	// tensor of Joined, EndToEnd and Heads of one tensor a level): 4 in Split and Listed. What Columns
+	// and Classes do not use is passed over.
+	Values int
+	// Classes is how many classes there are, without the background. 0: only the labels
+	// can tell (EndToEnd, Listed).
+	Classes int
+	// ByValue: [values][rows] instead of [rows][values], of the tensor of boxes.
+	ByValue bool
+	// ScoresByValue is the same of the tensor of scores of Split and of Heads with two tensors a level.
+	ScoresByValue bool
+
+	At     Columns
+	Box    BoxFormat
+	Coding Coding
+	Units  Units
+
+	Activation Activation
+	// Background is the place of the background among the scores: 0, Classes or −1 for none.
+	Background int
+	// FirstID is the class id of the first label (TensorFlow counts from 1).
+	FirstID int
+	// ObjectPower and ClassPower, where they are not 0, weigh the product of objectness and
+	// class score: object^ObjectPower · class^ClassPower.
+	ObjectPower, ClassPower float32
+
+	Grid []Level
+	// Bins is how many numbers a side has in CellBins.
+	Bins int
+	// CellPoint is where in its cell the point of a cell lies: 0.5 the centre, 0 the corner.
+	CellPoint float32
+
+	Outputs Outputs
+}
