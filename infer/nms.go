@@ -17,7 +17,9 @@ import (
 type Suppressor struct {
 	IoU   float32 // overlap above which a box of the same class is dropped
 	Limit int     // boxes kept at most
-	sums  []sum   // of the kept boxes
+	// AnyClass: boxes of other classes suppress too.
+	AnyClass bool
+	sums     []sum // of the kept boxes
 }
 
 // sum is a weighted sum of boxes.
@@ -53,7 +55,7 @@ func (s *Suppressor) Run(dets []Detection) []Detection {
 // over finds the kept box that suppresses d, or -1.
 func (s *Suppressor) over(d *Detection, kept []Detection) int {
 	for k := range kept {
-		if kept[k].Class == d.Class && IoU(&kept[k], d) > s.IoU {
+		if (s.AnyClass || kept[k].Class == d.Class) && IoU(&kept[k], d) > s.IoU {
 			return k
 		}
 	}
