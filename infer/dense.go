@@ -3,7 +3,7 @@ package infer
 import "math"
 
 // chunk is how many scores of a column are looked at together.
-const chunk = 512
+const chunk = 128
 
 // parts lays out the rows of a dense layout.
 func (l *Layout) parts() []part {
