@@ -121,6 +121,8 @@ func TestImporters(t *testing.T) {
 		"github.com/goccy/go-yaml":            {"internal/config"},
 		"github.com/coreos/go-systemd/v22":    {"internal/sdnotify"},
 		"github.com/alexedwards/argon2id":     {"web/...", "cmd/..."},
+		"google.golang.org/protobuf":          {"infer/model/..."},
+		"edgecam/infer/model/fixture":         {}, // tests only
 	}
 	for pkg, imports := range importsOf(t) {
 		for p, file := range imports {
