@@ -273,7 +273,9 @@ func TestLayoutRefusals(t *testing.T) {
 		{func(l *infer.Layout, _ *infer.LayoutOptions) { l.Background = 12 }, "make decoder: background at 12 of 12 scores"},
 		{func(l *infer.Layout, _ *infer.LayoutOptions) { l.Coding = infer.CellExp }, "make decoder: boxes are coded by a grid that is not known"},
 		{func(l *infer.Layout, _ *infer.LayoutOptions) { l.Rows = 0 }, "make decoder: the number of rows is not known"},
-		{func(l *infer.Layout, _ *infer.LayoutOptions) { l.Grid = []infer.Level{{Stride: 8, Width: 4, Height: 4}} }, "make decoder: 500 rows, and a grid of 16 cells"},
+		{func(l *infer.Layout, _ *infer.LayoutOptions) {
+			l.Grid = []infer.Level{{Stride: 8, Width: 4, Height: 4}}
+		}, "make decoder: 500 rows, and a grid of 16 cells"},
 		{func(l *infer.Layout, _ *infer.LayoutOptions) { l.Kind = infer.Heads }, "make decoder: heads without levels"},
 		{func(l *infer.Layout, _ *infer.LayoutOptions) { l.Values = 9 }, "make decoder: rows of 9 numbers end before their scores"},
 	}
