@@ -17,6 +17,9 @@ const (
 	Listed
 	// Heads: one tensor, or one of boxes and one of scores, for every level of Grid.
 	Heads
+	// Selected: ONNX's NonMaxSuppression at the end of the graph: boxes and scores of all rows, and a
+	// tensor of (image, class, row) that says which are left.
+	Selected
 )
 
 // BoxFormat is what the four numbers of a box are.
@@ -95,6 +98,8 @@ type Outputs struct {
 	Scores  int
 	Classes int // class ids
 	Count   int // how many of the rows count
+	// Selected is used by the kind Selected alone.
+	Selected int
 }
 
 // Layout says how the outputs of a detector become boxes and scores.
@@ -122,6 +127,12 @@ type Layout struct {
 	Activation Activation
 	// Background is the place of the background among the scores: 0, Classes or −1 for none.
 	Background int
+	// OneClass: a row is one object, of its best class among those wanted (YOLO). Without it
+	// every class that reaches its threshold is a detection of its own.
+	OneClass bool
+	// Padded: rows beyond the last detection are filled with zeros, so that scores that are
+	// all 0 are an empty scene and not a dead network.
+	Padded bool
 	// FirstID is the class id of the first label (TensorFlow counts from 1).
 	FirstID int
 	// ObjectPower and ClassPower, where they are not 0, weigh the product of objectness and
