@@ -219,4 +219,6 @@ func encode(values []float32, element onnxruntime.ElementType) []byte {
 	return b
 }
 
-func decode(b []byte, element onnxruntime.ElementType) []float32 { return appendFloats(nil, b, element) }
+func decode(b []byte, element onnxruntime.ElementType) []float32 {
+	return appendFloats(nil, b, element)
+}
