@@ -76,74 +76,77 @@ const (
 
 // Level is one level of a grid. Rows of its cells follow each other line by line.
 type Level struct {
-	Stride        int // input pixels a cell
-	Width, Height int // cells
+	Stride int `json:"stride"` // input pixels a cell
+	Width  int `json:"width"`  // cells
+	Height int `json:"height"`
 	// Boxes and Scores are places among the session's outputs. Used by Heads alone; the same
 	// where one tensor holds both.
-	Boxes, Scores int
+	Boxes  int `json:"boxes"`
+	Scores int `json:"scores"`
 }
 
 // Columns says where in a row of a tensor things begin. −1: they are not there.
 type Columns struct {
-	Box    int // in the tensor of boxes
-	Object int // objectness, which is multiplied into every score
-	Scores int // the first class (or background) in the tensor of scores; EndToEnd: the one score
-	Class  int // EndToEnd: the class id
-	Image  int // EndToEnd: the image's place in the batch
+	Box    int `json:"box"`    // in the tensor of boxes
+	Object int `json:"object"` // objectness, which is multiplied into every score
+	Scores int `json:"scores"` // the first class (or background) in the tensor of scores; EndToEnd: the one score
+	Class  int `json:"class"`  // EndToEnd: the class id
+	Image  int `json:"image"`  // EndToEnd: the image's place in the batch
 }
 
 // Outputs are places among the session's outputs. −1: there is none.
 type Outputs struct {
-	Boxes   int // also the one tensor of Joined and EndToEnd
-	Scores  int
-	Classes int // class ids
-	Count   int // how many of the rows count
+	Boxes   int `json:"boxes"` // also the one tensor of Joined and EndToEnd
+	Scores  int `json:"scores"`
+	Classes int `json:"classes"` // class ids
+	Count   int `json:"count"`   // how many of the rows count
 	// Selected is used by the kind Selected alone.
-	Selected int
+	Selected int `json:"selected"`
 }
 
 // Layout says how the outputs of a detector become boxes and scores.
 type Layout struct {
-	Kind Kind
+	Kind Kind `json:"kind"`
 	// Rows of one image; of all levels together. 0: each run tells.
-	Rows int
+	Rows int `json:"rows"`
 	// Values is how many numbers a row of the tensor of boxes has (that of the one
 	// tensor of Joined, EndToEnd and Heads of one tensor a level): 4 in Split and Listed. What Columns
 	// and Classes do not use is passed over.
-	Values int
+	Values int `json:"values"`
 	// Classes is how many classes there are, without the background. 0: only the labels
 	// can tell (EndToEnd, Listed).
-	Classes int
+	Classes int `json:"classes"`
 	// ByValue: [values][rows] instead of [rows][values], of the tensor of boxes.
-	ByValue bool
+	ByValue bool `json:"by_value"`
 	// ScoresByValue is the same of the tensor of scores of Split and of Heads with two tensors a level.
-	ScoresByValue bool
+	ScoresByValue bool `json:"scores_by_value"`
 
-	At     Columns
-	Box    BoxFormat
-	Coding Coding
-	Units  Units
+	At     Columns   `json:"at"`
+	Box    BoxFormat `json:"box"`
+	Coding Coding    `json:"coding"`
+	Units  Units     `json:"units"`
 
-	Activation Activation
+	Activation Activation `json:"activation"`
 	// Background is the place of the background among the scores: 0, Classes or −1 for none.
-	Background int
+	Background int `json:"background"`
 	// OneClass: a row is one object, of its best class among those wanted (YOLO). Without it
 	// every class that reaches its threshold is a detection of its own.
-	OneClass bool
+	OneClass bool `json:"one_class"`
 	// Padded: rows beyond the last detection are filled with zeros, so that scores that are
 	// all 0 are an empty scene and not a dead network.
-	Padded bool
+	Padded bool `json:"padded"`
 	// FirstID is the class id of the first label (TensorFlow counts from 1).
-	FirstID int
+	FirstID int `json:"first_id"`
 	// ObjectPower and ClassPower, where they are not 0, weigh the product of objectness and
 	// class score: object^ObjectPower · class^ClassPower.
-	ObjectPower, ClassPower float32
+	ObjectPower float32 `json:"object_power,omitempty"`
+	ClassPower  float32 `json:"class_power,omitempty"`
 
-	Grid []Level
+	Grid []Level `json:"grid,omitempty"`
 	// Bins is how many numbers a side has in CellBins.
-	Bins int
+	Bins int `json:"bins,omitempty"`
 	// CellPoint is where in its cell the point of a cell lies: 0.5 the centre, 0 the corner.
-	CellPoint float32
+	CellPoint float32 `json:"cell_point"`
 
-	Outputs Outputs
+	Outputs Outputs `json:"outputs"`
 }

@@ -131,13 +131,13 @@ func (in *inspector) decoded(m *match, boxes *tensor, scores nature, pixels bool
 	}
 	switch centre, known := in.g.format(boxes.name); {
 	case known && centre:
-		l.Box, m.family = infer.CXCYWH, YOLOv8
+		l.Box, l.OneClass, m.family = infer.CXCYWH, true, YOLOv8
 		m.why += "; the graph makes centres and sizes"
 	case known:
 		m.why += "; the graph makes corners"
 	case l.ByValue || l.ScoresByValue:
 		other := *m
-		other.family, other.layout.Box = YOLOv8, infer.CXCYWH
+		other.family, other.layout.Box, other.layout.OneClass = YOLOv8, infer.CXCYWH, true
 		return []match{*m, other}
 	}
 	return []match{*m}
@@ -157,11 +157,14 @@ func heads(in *inspector) []match {
 	return nil
 }
 
-// ofLevel gives a tensor's values a cell, where it is one of a level: [cells,values], or [values,height,width].
-func ofLevel(t *tensor, l infer.Level) (values int64, byValue, yes bool) {
+// ofLevel gives a tensor's values a cell, where it is one of a level: [cells,values], or [values,height,width]. like
+// is how the levels before it stand, for one with as many values as cells.
+func ofLevel(t *tensor, l infer.Level, like bool) (values int64, byValue, yes bool) {
 	d, n := t.dims, int64(l.Width)*int64(l.Height)
 	switch {
 	case !t.float():
+	case len(d) == 2 && d[0] == n && d[1] == n:
+		return n, like, true
 	case len(d) == 2 && d[0] == n && d[1] != n:
 		return d[1], false, true
 	case len(d) == 2 && d[1] == n && d[0] != n:
@@ -187,7 +190,10 @@ func (in *inspector) pairsOf(levels []infer.Level) *match {
 		var widths []int64
 		var turned []bool
 		for i := range in.outs {
-			if v, byValue, yes := ofLevel(&in.outs[i], levels[k]); yes {
+			if _, taken := roles[i]; taken {
+				continue
+			}
+			if v, byValue, yes := ofLevel(&in.outs[i], levels[k], l.ByValue); yes {
 				at, widths, turned = append(at, i), append(widths, v), append(turned, byValue)
 			}
 		}
@@ -260,7 +266,7 @@ func (in *inspector) singlesOf(levels []infer.Level) *match {
 	for k := range levels {
 		at := -1
 		for i := range in.outs {
-			v, byValue, yes := ofLevel(&in.outs[i], levels[k])
+			v, byValue, yes := ofLevel(&in.outs[i], levels[k], l.ByValue)
 			if !yes || v <= 4*bins || at >= 0 || k > 0 && (l.Values != int(v) || l.ByValue != byValue) {
 				continue
 			}
@@ -279,6 +285,7 @@ func (in *inspector) singlesOf(levels []infer.Level) *match {
 	l.Grid, l.Rows, l.Classes = levels, int(cellsOf(levels)), l.Values-4*bins
 	l.At.Box, l.At.Scores = 0, 4*bins
 	l.Box, l.Coding, l.Bins, l.CellPoint, l.Activation = infer.LTRB, infer.CellBins, bins, 0.5, infer.Sigmoid
+	l.OneClass = true
 	return &match{
 		family: YOLOv8, layout: l, roles: roles, c: FromShape,
 		why: fmt.Sprintf("four distributions of %d and the classes for every cell of strides %s, straight from the last layers", bins, strides(levels)),
@@ -307,7 +314,7 @@ func cellsAlone(in *inspector) []match {
 	}
 	t := &in.outs[0]
 	levels := in.grid(16)
-	values, byValue, yes := ofLevel(t, levels[0])
+	values, byValue, yes := ofLevel(t, levels[0], false)
 	if !yes || values < 6 {
 		return nil
 	}
@@ -319,7 +326,7 @@ func cellsAlone(in *inspector) []match {
 	l.Rows, l.Values, l.ByValue = int(cellsOf(levels)), int(values), byValue
 	l.Classes, l.Grid, l.Outputs.Boxes = int(values)-5, levels, t.place
 	l.At.Object, l.At.Box, l.At.Scores = 0, 1, 5
-	l.Box, l.Coding, l.ObjectPower, l.ClassPower = infer.CXCYWH, infer.CellTanh, 0.6, 0.4
+	l.Box, l.Coding, l.OneClass, l.ObjectPower, l.ClassPower = infer.CXCYWH, infer.CellTanh, true, 0.6, 0.4
 	return []match{{
 		family: FastestDet, layout: l, c: FromShape, roles: map[int]string{t.place: "boxes and scores"},
 		why: fmt.Sprintf("%v: an objectness through a Sigmoid, a box and classes through a Softmax for every cell of stride 16", t),

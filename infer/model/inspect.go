@@ -107,6 +107,10 @@ func (r *Report) load(f io.ReaderAt, size int64, o Overrides, dir string) error 
 // inspect draws the conclusions, each from those before it.
 func (in *inspector) inspect() {
 	in.rep.Params = params(in.model.Graph)
+	in.rep.plugins = in.g.has("EfficientNMS_TRT", "BatchedNMSDynamic_TRT", "BatchedNMS_TRT")
+	if in.rep.plugins {
+		in.note("it ends in TensorRT's plugin for NMS: only the provider tensorrt runs it")
+	}
 	if err := in.model.Check(); err != nil {
 		in.note("%v: whether it runs depends on the ONNX Runtime on this machine", err)
 	}

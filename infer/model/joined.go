@@ -261,7 +261,7 @@ func (x *table) anchored() *match {
 		return nil // raw, and without the anchors
 	}
 	l := x.layout()
-	l.Classes, l.At.Object, l.At.Scores = int(x.values)-5, 4, 5
+	l.Classes, l.At.Object, l.At.Scores, l.OneClass = int(x.values)-5, 4, 5, true
 	why := x.shape() + ", as for three anchors; a box, an objectness and the classes"
 	l.Activation = x.activation(4, &why)
 	family := YOLOv5
@@ -307,7 +307,7 @@ func (x *table) yolox() *match {
 		return nil
 	}
 	l := x.layout()
-	l.Classes, l.At.Object, l.At.Scores = int(x.values)-5, 4, 5
+	l.Classes, l.At.Object, l.At.Scores, l.OneClass = int(x.values)-5, 4, 5, true
 	why := x.shape() + "; a box, an objectness and the classes"
 	l.Activation = x.activation(4, &why)
 	if decoded {
@@ -356,7 +356,7 @@ func (x *table) yolov6() *match {
 		return nil
 	}
 	l := x.layout()
-	l.Classes, l.At.Object, l.At.Scores = int(x.values)-5, 4, 5
+	l.Classes, l.At.Object, l.At.Scores, l.OneClass = int(x.values)-5, 4, 5, true
 	why := x.shape() + "; a decoded box, an objectness and the classes"
 	l.Activation = x.activation(5, &why)
 	return &match{family: YOLOv6, layout: l, why: why, c: FromShape}
@@ -375,7 +375,7 @@ func (x *table) yolov8() *match {
 	}
 	extra, what := x.extra()
 	l := x.layout()
-	l.At.Scores = 4
+	l.At.Scores, l.OneClass = 4, true
 	why := x.shape() + "; a box and the classes"
 	if bare, known := x.bare(0); known && bare {
 		const bins = 16

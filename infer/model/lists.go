@@ -16,9 +16,10 @@ func listed(in *inspector) []match {
 	}
 	l := layoutOf(infer.Listed)
 	l.Values, l.At.Box, l.At.Scores, l.At.Class = 4, 0, 0, 0
-	l.Outputs = infer.Outputs{Boxes: boxes.place, Scores: scores.place, Classes: classes.place, Count: -1}
+	l.Outputs = infer.Outputs{Boxes: boxes.place, Scores: scores.place, Classes: classes.place, Count: -1, Selected: -1}
 	if n := boxes.dims[0]; n > 0 && boxes.batched {
 		l.Rows = int(n)
+		l.Padded = in.rep.Spec.Input.Sizes == nil // lists of queries are full
 	}
 	m := match{layout: l, inside: true, c: FromShape, roles: map[int]string{boxes.place: "boxes", scores.place: "scores", classes.place: "class ids"}}
 	if count != nil {
@@ -171,6 +172,58 @@ func (in *inspector) modulus(value string) int {
 	return 0
 }
 
+// chosen looks for ONNX's own NMS at the end of the graph: all boxes and scores, and which of them are left.
+func chosen(in *inspector) []match {
+	var list *tensor
+	for i := range in.outs {
+		t := &in.outs[i]
+		n, _ := in.g.origin(t.name)
+		if n != nil && n.Op == "NonMaxSuppression" && len(t.dims) == 2 && t.dims[1] == 3 {
+			list = t
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	n, _ := in.g.origin(list.name)
+	var boxes, scores *tensor
+	for i := range in.outs {
+		t := &in.outs[i]
+		switch {
+		case t == list || len(t.dims) != 2 || !t.float():
+		case t.dims[1] == 4 && boxes == nil:
+			boxes = t
+		case scores == nil:
+			scores = t
+		}
+	}
+	if boxes == nil || scores == nil || boxes.dims[0] != scores.dims[1] && boxes.dims[0] != scores.dims[0] {
+		return nil
+	}
+	l := layoutOf(infer.Selected)
+	l.Rows, l.Values, l.At.Box, l.At.Scores = int(boxes.dims[0]), 4, 0, 0
+	l.Outputs.Boxes, l.Outputs.Scores, l.Outputs.Selected = boxes.place, scores.place, list.place
+	l.ScoresByValue = scores.dims[1] == boxes.dims[0]
+	if l.Classes = int(scores.dims[1]); l.ScoresByValue {
+		l.Classes = int(scores.dims[0])
+	}
+	why := fmt.Sprintf("boxes %v, scores %v, and what NonMaxSuppression chooses of them, %v", boxes, scores, list)
+	switch {
+	case n.Int("center_point_box", 0) != 0:
+		l.Box = infer.CXCYWH
+		why += "; it reads centres and sizes"
+	case in.o.Family == SSDTensorFlow || strings.Contains(strings.ToLower(in.rep.Producer), "tf2onnx"):
+		l.Box, l.Units = infer.YXYX, infer.Fractions
+		why += "; TensorFlow's corners: the top first, in fractions"
+	default:
+		why += "; it reads corners"
+	}
+	return []match{{
+		family: ONNXNMS, layout: l, inside: true, why: why, c: FromShape,
+		roles: map[int]string{boxes.place: "boxes", scores.place: "scores", list.place: "which rows are left"},
+	}}
+}
+
 // finishedRows looks for one tensor whose rows are detections: box, score, class.
 func finishedRows(in *inspector) []match {
 	var found []match
@@ -264,6 +317,7 @@ func (in *inspector) sixRows(t *tensor) *match {
 	m := &match{family: YOLOv10, layout: l, inside: true, c: FromShape, why: fmt.Sprintf("%v: rows of a box, a score and a class", t)}
 	if meta["end2end"] == "True" || strings.Contains(args, "'nms':True") {
 		m.c, m.why = Stated, m.why+"; metadata say that NMS is inside"
+		m.layout.Padded = meta["end2end"] != "True"
 	}
 	if values > 6 {
 		m.notes = append(m.notes, fmt.Sprintf("the last %d values of a row are not used", values-6))

@@ -114,14 +114,14 @@ func layoutOf(kind infer.Kind) infer.Layout {
 	return infer.Layout{
 		Kind: kind, Background: -1,
 		At:      infer.Columns{Box: -1, Object: -1, Scores: -1, Class: -1, Image: -1},
-		Outputs: infer.Outputs{Boxes: -1, Scores: -1, Classes: -1, Count: -1},
+		Outputs: infer.Outputs{Boxes: -1, Scores: -1, Classes: -1, Count: -1, Selected: -1},
 	}
 }
 
 // recognise finds the one way in which the outputs can be read, or asks.
 func (in *inspector) recognise() bool {
 	var found []match
-	for _, look := range []func(*inspector) []match{stated, listed, finishedRows, joined, apart, heads, cellsAlone} {
+	for _, look := range []func(*inspector) []match{stated, chosen, listed, finishedRows, joined, apart, heads, cellsAlone} {
 		if found = look(in); len(found) > 0 {
 			break
 		}

@@ -70,6 +70,8 @@ type Report struct {
 	GFLOPs     float64           `json:"gflops"` // of one image; 0: not known, a note says why
 	Providers  []string          `json:"providers,omitempty"`
 	MSPerImage float64           `json:"ms_per_image,omitempty"`
+
+	plugins bool // of TensorRT
 }
 
 // Spec is what engines and decoders need of a model.
@@ -141,3 +143,6 @@ type Overrides struct {
 	IoU           float32
 	ClassAgnostic bool
 }
+
+// OnlyTensorRT tells of a graph that holds TensorRT's plugins, which no other provider runs.
+func (r *Report) OnlyTensorRT() bool { return r.plugins }

@@ -72,6 +72,8 @@ func describe(l *infer.Layout) string {
 		parts = append(parts, rows+" of finished detections")
 	case infer.Listed:
 		parts = append(parts, rows+" of finished detections, boxes, scores and classes apart")
+	case infer.Selected:
+		parts = append(parts, rows+", boxes and scores apart, and which of them are left")
 	case infer.Heads:
 		parts = append(parts, fmt.Sprintf("%s in heads of strides %s", rows, strides(l.Grid)))
 	}
