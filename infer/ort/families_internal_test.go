@@ -30,8 +30,13 @@ func detector(family string) fixture.Detector {
 
 func detectorFile(tb testing.TB, d fixture.Detector) string {
 	tb.Helper()
+	return fileOf(tb, d.Bytes())
+}
+
+func fileOf(tb testing.TB, model []byte) string {
+	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "model.onnx")
-	if err := os.WriteFile(path, d.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, model, 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
