@@ -112,7 +112,7 @@ func (in *inspector) inspect() {
 		in.note("it ends in TensorRT's plugin for NMS: only the provider tensorrt runs it")
 	}
 	if err := in.model.Check(); err != nil {
-		in.note("%v: whether it runs depends on the ONNX Runtime on this machine", err)
+		in.note("%s: whether it runs depends on the ONNX Runtime on this machine", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	in.checkOverrides()
 	if !in.input() {

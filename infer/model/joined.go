@@ -28,7 +28,7 @@ func cellsOf(levels []infer.Level) (n int64) {
 
 // rowsOf finds the grid whose cells are so many rows, and how many rows each cell has.
 func (in *inspector) rowsOf(rows int64) (levels []infer.Level, each int64) {
-	for _, strides := range [][]int{{8, 16, 32}, {8, 16, 32, 64}, {16, 32}, {4, 8, 16, 32}, {32}, {16}} {
+	for _, strides := range [][]int{{8, 16, 32}, {8, 16, 32, 64}, {16, 32}, {4, 8, 16, 32}} {
 		levels := in.grid(strides...)
 		switch n := cellsOf(levels); rows {
 		case n:

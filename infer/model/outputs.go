@@ -73,7 +73,7 @@ func loose(v *onnx.Value) bool {
 	if len(v.Dims) != 2 {
 		return false
 	}
-	return v.Dims[0] < 0 && (v.Dims[1] == 4 || v.Dims[1] == 6 || v.Dims[1] == 7) && !strings.Contains(strings.ToLower(v.Name), "num")
+	return v.Dims[0] < 0 && (v.Dims[1] == 3 || v.Dims[1] == 4 || v.Dims[1] == 6 || v.Dims[1] == 7) && !strings.Contains(strings.ToLower(v.Name), "num")
 }
 
 // task refuses networks that are made for something else.

@@ -5,6 +5,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -117,11 +118,12 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 
 // Check names what is newer than this program and the runtime that ships with it.
 func (m *Model) Check() error {
+	var all []error
 	if m.IR > NewestIR {
-		return fmt.Errorf("is written in ONNX IR version %d, the newest that edgecam knows is %d", m.IR, NewestIR)
+		all = append(all, fmt.Errorf("it is written in ONNX IR version %d, the newest that edgecam knows is %d", m.IR, NewestIR))
 	}
 	if v := m.Opsets[""]; v > NewestOpset {
-		return fmt.Errorf("uses ONNX opset %d, the newest that edgecam knows is %d", v, NewestOpset)
+		all = append(all, fmt.Errorf("it uses ONNX opset %d, the newest that edgecam knows is %d", v, NewestOpset))
 	}
-	return nil
+	return errors.Join(all...)
 }
