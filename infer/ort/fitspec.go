@@ -20,10 +20,24 @@ type source struct {
 	spec *spec.Spec // what is known of a file; nil: its metadata must tell
 }
 
-// sourceOf finds out what is known of a model.
+// sourceOf finds out what is known of a model. The error is an *infer.ModelError.
 func sourceOf(name string, known *spec.Spec) (source, error) {
-	return source{name: name, spec: known}, nil
+	s := source{name: name, spec: known}
+	if s.spec != nil || s.builtin() {
+		return s, nil
+	}
+	if err := checkFile(name); err != nil {
+		return s, &infer.ModelError{Model: name, Err: err, Hint: fileHint}
+	}
+	report, err := spec.Inspect(name, spec.Overrides{})
+	if err != nil {
+		return s, err
+	}
+	s.spec = &report.Spec
+	return s, nil
 }
+
+const fileHint = "name the path of an .onnx file, or " + builtin.NanoDetG
 
 func (s source) builtin() bool { return strings.HasPrefix(s.name, builtin.Prefix) }
 
@@ -118,7 +132,7 @@ func (m *model) fitSpecInput(want *spec.Input) error {
 		}
 	}
 	if m.batch = 1; m.input.batched {
-		m.batch = int(max(in.Shape[0], 0))
+		m.batch = max(int(in.Shape[0]), want.Batch)
 	}
 	if m.batch > maxFixedBatch {
 		return fmt.Errorf("input %v: has a fixed batch of %d, edgecam runs at most %d images at once", *in, m.batch, maxFixedBatch)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"edgecam/infer"
@@ -57,7 +58,7 @@ func loadModelWith(library *onnxruntime.Library, src source, precision string, o
 		m.session, err = library.NewSessionFromFile(name, opts)
 	}
 	if err != nil {
-		return nil, &infer.ModelError{Model: name, Err: reason(err), Hint: "name the path of an .onnx file, or " + builtin.NanoDetG}
+		return nil, &infer.ModelError{Model: name, Err: reason(err), Hint: fileHint}
 	}
 	m.places = len(m.session.Outputs())
 	if src.spec != nil && !m.plain(src.spec, half) {
@@ -97,12 +98,17 @@ func checkFile(path string) error {
 	return nil
 }
 
+var unknownOperation = regexp.MustCompile(`(\S+)\(-?\d+\) is not a registered function/op`)
+
 // reason says what the library's code means, without the path that the model
 // error names already.
 func reason(err error) error {
 	var status *onnxruntime.StatusError
 	if !errors.As(err, &status) {
 		return err
+	}
+	if op := unknownOperation.FindStringSubmatch(status.Text); op != nil {
+		return fmt.Errorf("uses the operation %s, which this ONNX Runtime does not have", op[1])
 	}
 	switch status.Code {
 	case onnxruntime.CodeInvalidProtobuf, onnxruntime.CodeNoModel:
