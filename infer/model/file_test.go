@@ -3,9 +3,11 @@ package model_test
 import (
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +167,33 @@ func TestBigFile(t *testing.T) {
 	t.Logf("%v", took)
 	if took > 20*time.Second { // most of it is the digest
 		t.Errorf("took %v", took)
+	}
+}
+
+// TestDamaged changes a few bytes of good files at random and wants an answer to each, whatever it is.
+func TestDamaged(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, family := range fixture.Families() {
+		whole := fixture.Detector{Family: family, Width: 64, Height: 64, Classes: 2, Batch: -1}.Bytes()
+		if family == "ssd-torchvision" {
+			whole = fixture.Detector{Family: family, Width: 64, Height: 64}.Bytes()
+		}
+		for range 400 {
+			bad := slices.Clone(whole)
+			for range 1 + rng.IntN(4) {
+				// The description stands at both ends, the weights between them.
+				at := rng.IntN(min(len(bad), 3000))
+				if rng.IntN(2) == 0 {
+					at = len(bad) - 1 - at
+				}
+				bad[at] = []byte{byte(rng.Uint32()), 0, 0xff, bad[at] + 1, bad[at] - 1}[rng.IntN(5)]
+			}
+			r, err := model.InspectBytes("damaged", bad, model.Overrides{})
+			var me *infer.ModelError
+			if err != nil && !errors.As(err, &me) || err == nil && len(r.Spec.Labels) != r.Spec.Decode.Classes {
+				t.Fatalf("%s: %v, %+v", family, err, r)
+			}
+		}
 	}
 }
 
