@@ -48,8 +48,10 @@ func (r *rig) fetch(t *testing.T, e *DeviceEngine, n int) (all [][]infer.Detecti
 // size before a run, or want pictures that the card does not prepare, are refused
 // with the reason, and the processor takes them.
 func TestDeviceFamilies(t *testing.T) {
-	filtered := []string{"yolov5", "yolov6", "yolov7", "yolov8", "yolov8/transposed", "yolov8/seg", "yolov8/pose", "yolox", "yolox/decoded", "yolo-nas",
-		"rt-detr/ultralytics", "rt-detr/logits", "rf-detr", "ssd-priors", "fastestdet"}
+	filtered := []string{
+		"yolov5", "yolov6", "yolov7", "yolov8", "yolov8/transposed", "yolov8/seg", "yolov8/pose", "yolox", "yolox/decoded", "yolo-nas",
+		"rt-detr/ultralytics", "rt-detr/logits", "rf-detr", "ssd-priors", "fastestdet",
+	}
 	for _, family := range fixture.Families() {
 		if family == "efficientnms" {
 			continue
