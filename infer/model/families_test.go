@@ -143,6 +143,24 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// TestOneClass wants networks of a single class, whose tensors look like others, to be told apart.
+func TestOneClass(t *testing.T) {
+	for family, want := range map[string]string{
+		"nanodet": "nanodet", "nanodet/heads": "nanodet", "yolox": "yolox", "yolox/decoded": "yolox", "yolov5": "yolov5", "yolov6": "yolov6",
+		"yolov8": "yolov8", "yolov8/transposed": "yolov8", "yolov8/seg": "yolov8", "yolov8/pose": "yolov8", "yolov8/heads": "yolov8",
+		"yolo-nas": "yolo-nas", "rt-detr": "rt-detr", "rt-detr/logits": "rt-detr", "rf-detr": "rf-detr", "ssd-priors": "ssd-priors",
+		"efficientnms": "efficientnms", "onnx-nms": "onnx-nms", "fastestdet": "fastestdet",
+	} {
+		t.Run(family, func(t *testing.T) {
+			object := []infer.Detection{{Score: 0.9, X1: 40, Y1: 50, X2: 100, Y2: 170}}
+			r := inspect(t, fixture.Detector{Family: family, Classes: 1, Objects: object}, model.Overrides{Labels: []string{"plate"}})
+			if r.Spec.Family != want || r.Spec.Decode.Classes != 1 {
+				t.Errorf("%s with %d classes: %s", r.Spec.Family, r.Spec.Decode.Classes, short(&r.Spec.Decode))
+			}
+		})
+	}
+}
+
 // TestStubs wants outputs whose graph shows nothing to be read where shapes leave one way, and asked about where not.
 func TestStubs(t *testing.T) {
 	stub := func(meta map[string]string, dims ...int) []byte {
@@ -285,6 +303,53 @@ func TestRealFiles(t *testing.T) {
 			}
 			if strings.Contains(path, "-seg") && !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "output1") }) {
 				t.Errorf("the masks are not mentioned: %q", r.Notes)
+			}
+		})
+	}
+}
+
+// TestDecodedInPlace wants boxes that the graph finishes on the way not to be taken for raw ones.
+func TestDecodedInPlace(t *testing.T) {
+	const rows, values = 2100, 7 // two classes
+	tests := map[string]struct {
+		build  func(g *fixture.Graph, row string) string
+		family string
+		coding infer.Coding
+	}{
+		"left raw": {func(_ *fixture.Graph, row string) string { return row }, "yolox", infer.CellExp},
+		// (row[0:2]+grid)·stride, exp(row[2:4])·stride, row[4:]
+		"sliced": {func(g *fixture.Graph, row string) string {
+			part := func(from, to int64) string {
+				return g.Node("Slice", []string{row, g.Int64s([]int64{from}, 1), g.Int64s([]int64{to}, 1), g.Int64s([]int64{2}, 1)})
+			}
+			grid, stride := g.Floats(make([]float32, rows*2), 1, rows, 2), g.Floats(slices.Repeat([]float32{8}, rows), 1, rows, 1)
+			centre := g.Node("Mul", []string{g.Node("Add", []string{part(0, 2), grid}), stride})
+			size := g.Node("Mul", []string{g.Node("Exp", []string{part(2, 4)}), stride})
+			return g.Node("Concat", []string{centre, size, part(4, values)}, fixture.Int("axis", 2))
+		}, "yolox", infer.Plain},
+		"written in place": {func(g *fixture.Graph, row string) string {
+			size := g.Node("Exp", []string{g.Node("Slice", []string{row, g.Int64s([]int64{2}, 1), g.Int64s([]int64{4}, 1), g.Int64s([]int64{2}, 1)})})
+			return g.Node("ScatterND", []string{row, g.Int64s(make([]int64, rows*2*3), 1, rows, 2, 3), size})
+		}, "yolox", infer.Plain},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var g fixture.Graph
+			g.Input("images", onnx.Float32, 1, 3, 320, 320)
+			layer := func(n int) string {
+				x := g.Floats(make([]float32, rows*4), 1, rows, 4)
+				return g.Node("MatMul", []string{x, g.Floats(make([]float32, 4*n), 4, n)})
+			}
+			row := g.Node("Concat", []string{layer(4), g.Node("Sigmoid", []string{layer(1)}), g.Node("Sigmoid", []string{layer(2)})}, fixture.Int("axis", 2))
+			g.As("output", tt.build(&g, row))
+			g.Output("output", onnx.Float32, 1, rows, values)
+			g.Meta("names", "['a', 'b']")
+			r, err := model.Inspect(write(t, g.Bytes()), model.Overrides{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Spec.Family != tt.family || r.Spec.Decode.Coding != tt.coding || r.Spec.Decode.At.Object != 4 {
+				t.Errorf("%s: %s", r.Spec.Family, short(&r.Spec.Decode))
 			}
 		})
 	}

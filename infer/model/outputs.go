@@ -53,7 +53,7 @@ func (in *inspector) outputs() bool {
 		v := &in.model.Graph.Outputs[i]
 		f := in.g.shapes.Of(v.Name)
 		t := tensor{place: i, name: v.Name, typ: v.Type, dims: slices.Clone(f.Dims)}
-		if batched && len(t.dims) > 0 && t.dims[0] == batch && !(len(t.dims) == 2 && loose(v)) {
+		if batched && len(t.dims) > 0 && (t.dims[0] == batch || t.dims[0] < 0 && len(t.dims) > 1) && !loose(v) {
 			t.dims, t.batched = t.dims[1:], true
 		}
 		in.outs = append(in.outs, t)
