@@ -37,12 +37,12 @@ func TestGPUTwoBatchesUnderWay(t *testing.T) {
 		memory string
 	}{{"plain", false, "mapped"}, {"copied first", false, "staged"}, {"as graphs", true, "mapped"}} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newStand(t, 2)
+			b := newBuiltinStand(t, 2)
 			b.options.Memory, b.options.Engine.NoGraphs = c.memory, !c.graphs
 			g := openAs(t, b, c.graphs)
 			start := framepool.Live()
 			frames := clip(t, g, 6, 15)
-			want := onCPU(t, frames, gpuThreshold)
+			want := onCPU(t, 6, 15, gpuThreshold)
 			r := newGPURunner(t.Context(), g)
 			if r.depth() != 2 {
 				t.Fatalf("depth %d", r.depth())

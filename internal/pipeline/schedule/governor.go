@@ -226,13 +226,14 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 	}
 	// A window in which the engine was held up, by a change of cameras or by the
 	// machine, says little of what it can do: no step goes all the way down to it.
+	heldUp := served < lowestStep*before
 	base := min(max(served, lowestStep*before), before)
 	// Far over the good load it goes there at once. Otherwise it feels its way,
 	// as something else than the engine is short.
 	step := mildStep
 	if w.Use > goodUse {
 		step = min(max(goodUse/w.Use, lowestStep), mildStep)
-	} else {
+	} else if !heldUp {
 		g.remember(now, base, w)
 	}
 	g.allowed, g.reason = base*step, why
