@@ -58,16 +58,13 @@ func TestNoModels(t *testing.T) {
 // TestCutAnywhere wants a file cut off at any byte to be refused in one of two ways, and never to be taken for whole.
 func TestCutAnywhere(t *testing.T) {
 	whole := head([]int{1, 3, 320, 320}, nothing)
-	step := 1
-	for n := 1; n < len(whole); n += step {
-		r, err := model.InspectBytes("cut", whole[:n], model.Overrides{})
-		if n > 400 && n < len(whole)-200 {
-			step = 997 // within the weights all bytes are alike
-		} else {
-			step = 1
+	for n := 1; n < len(whole); n++ {
+		if n > 800 && n < len(whole)-400 && n%997 != 0 {
+			continue // within the weights all bytes are alike
 		}
+		r, err := model.InspectBytes("cut", whole[:n], model.Overrides{})
 		var me *infer.ModelError
-		if !errors.As(err, &me) && r.Spec.Labels == nil {
+		if !errors.As(err, &me) && (r == nil || len(r.Metadata) > 0 && len(r.Spec.Labels) != 2) {
 			t.Fatalf("cut at %d of %d: %v", n, len(whole), err)
 		}
 	}

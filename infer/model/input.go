@@ -122,7 +122,7 @@ func (in *inspector) layout(v *onnx.Value) bool {
 	first, last := v.Dims[rank-3], v.Dims[rank-1]
 	prefix := strings.Repeat("N", rank-3)
 	evidence := fmt.Sprintf("input %s", name(v))
-	var c Certainty = FromShape
+	c := FromShape
 	switch want := strings.ToUpper(in.o.Layout); {
 	case first == 3 && last != 3:
 		i.Layout = prefix + "CHW"

@@ -18,7 +18,6 @@ type inspector struct {
 	o      Overrides
 	model  *onnx.Model
 	g      *graph
-	size   [2]int // width and height that shapes are followed with
 	outs   []tensor
 	broken []string // why the file cannot be used
 }

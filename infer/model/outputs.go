@@ -156,8 +156,12 @@ func sameFamily(found, want string) bool {
 		return true
 	}
 	for _, alike := range [][]string{
-		{YOLOv5, YOLOv7}, {RTDETR, DFINE}, {ONNXNMS, YOLOv7, YOLONAS}, {EfficientNMS, YOLONAS, YOLOv7}, {YOLOv10, ONNXNMS, YOLOv8},
+		{YOLOv5, YOLOv7},
+		{RTDETR, DFINE},
 		{RFDETR, RTDETR, DFINE},
+		{ONNXNMS, YOLOv7, YOLONAS},
+		{EfficientNMS, YOLONAS, YOLOv7},
+		{YOLOv10, ONNXNMS, YOLOv8},
 	} {
 		if slices.Contains(alike, found) && slices.Contains(alike, want) {
 			return true

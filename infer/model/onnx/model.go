@@ -113,6 +113,10 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 	if m.Graph == nil || m.IR <= 0 || len(m.Graph.Nodes) == 0 {
 		return nil, damaged("there is no graph in it")
 	}
+	const opsetsSince = 3 // of the IR
+	if m.IR >= opsetsSince && len(m.Opsets) == 0 {
+		return nil, damaged("it states no opset, as when its end is missing")
+	}
 	return m, nil
 }
 

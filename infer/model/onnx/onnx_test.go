@@ -77,7 +77,7 @@ func tensorFile(fields func(t []byte) []byte) []byte {
 	node = put(put(put(node, 1, []byte("x")), 2, []byte("y")), 4, []byte("Identity"))
 	graph = put(put(graph, 1, node), 5, fields(nil))
 	file = protowire.AppendVarint(protowire.AppendTag(file, 1, protowire.VarintType), 8)
-	return put(file, 7, graph)
+	return put(put(file, 7, graph), 8, []byte{0x10, 17})
 }
 
 func TestValues(t *testing.T) {
