@@ -21,7 +21,7 @@ const (
 	calmUse = 0.6
 
 	// fewLost is the part of the due frames that may give way to newer ones
-	// unnoticed; manyLost makes it act at once.
+	// unnoticed; manyLost makes it act at once where the engine is busy.
 	fewLost, manyLost = 0.02, 0.15
 	// oldAge is how much older than at ease the oldest frames may be; the promise
 	// is 1.2, and a measured age is exact to 5 %.
@@ -130,7 +130,7 @@ func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) 
 		}
 	case why != "":
 		g.bad, g.good = g.bad+1, 0
-		if g.bad >= badWindows || w.lost() > manyLost {
+		if g.bad >= badWindows || w.lost() > manyLost && w.Use > calmUse {
 			g.lower(now, &w, why)
 		}
 	default:
@@ -217,18 +217,22 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 	if served == 0 {
 		return // nothing was inferred at all: that is no matter of rates
 	}
-	base := served
+	current := g.asked
 	if g.allowed > 0 {
-		base = min(base, g.allowed)
+		current = g.allowed
 	} else {
 		g.since = now
 	}
+	base := min(served, current)
 	// Far over the good load it goes there at once. Otherwise it feels its way,
 	// as something else than the engine is short.
 	step := mildStep
 	if w.Use > goodUse {
 		step = min(max(goodUse/w.Use, lowestStep), mildStep)
 	} else {
+		// While many decoders come or go hardly anything may get through for some
+		// seconds, which says little of what can.
+		base = max(base, lowestStep*current)
 		g.remember(now, base, w)
 	}
 	g.allowed, g.reason = base*step, why
@@ -238,7 +242,9 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 // remember keeps it from going back to a rate at once that is too much although
 // the engine seems to have room.
 func (g *Governor) remember(now time.Time, rate float64, w *Window) {
-	g.wait = min(max(2*g.wait, firstWait), longestWait)
+	if w.lost() <= fewLost || !now.Before(g.probeAt) { // losses in a row are one trouble
+		g.wait = min(max(2*g.wait, firstWait), longestWait)
+	}
 	g.ceiling, g.probeAt, g.cost = rate, now.Add(g.wait), w.cost()
 }
 

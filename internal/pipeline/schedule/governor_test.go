@@ -237,6 +237,46 @@ func TestGovernorLeavesAloneWhatItCannotHelp(t *testing.T) {
 	}
 }
 
+// Some seconds in which nearly nothing gets through, as while decoders come and go,
+// are no measure of the engine: it is back at what is asked for soon after.
+func TestGovernorGetsOverAStall(t *testing.T) {
+	const asked, cost = 2400.0, 0.5 / 2400 // the engine is half busy with all of it
+	for _, seconds := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprint(seconds, " s"), func(t *testing.T) {
+			at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			claims := []schedule.Claim{{Wish: asked, Weight: 1}}
+			g := schedule.NewGovernor()
+			step := func(part float64) {
+				at = at.Add(time.Second)
+				due := g.State().Allowed
+				if due == 0 {
+					due = asked
+				}
+				n := part * due
+				g.Step(at, schedule.Window{
+					Length: time.Second, Due: int(due), Lost: int(due - n), Analysed: int(n), Use: n * cost, Age: 20 * time.Millisecond, Ages: int(n),
+				}, claims)
+			}
+			for range 20 {
+				step(1)
+			}
+			for range seconds {
+				step(0.01)
+			}
+			if s := g.State(); s.Allowed < asked*math.Pow(0.55, float64(seconds+1)/2) {
+				t.Errorf("after the stall %.0f of %.0f are allowed", s.Allowed, asked)
+			}
+			took := 0
+			for ; g.State().Reducing && took < 300; took++ {
+				step(1)
+			}
+			if limit := 30 + 6*seconds; took > limit {
+				t.Errorf("it reduces for %d s, want %d at most", took, limit)
+			}
+		})
+	}
+}
+
 // The reason is what was seen.
 func TestGovernorSaysWhy(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
