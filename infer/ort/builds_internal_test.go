@@ -43,7 +43,9 @@ func TestCardsShareABuild(t *testing.T) {
 // awaitWanted waits until so many cards want one engine.
 func awaitWanted(t *testing.T, n int) (key string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
 		theBuilds.mu.Lock()
 		for k, b := range theBuilds.under {
 			if b.wanted == n {
