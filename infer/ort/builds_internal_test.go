@@ -43,9 +43,9 @@ func TestCardsShareABuild(t *testing.T) {
 // awaitWanted waits until so many cards want one engine.
 func awaitWanted(t *testing.T, n int) (key string) {
 	t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-look.C {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
 		theBuilds.mu.Lock()
 		for k, b := range theBuilds.under {
 			if b.wanted == n {

@@ -288,3 +288,52 @@ func TestSimulatorDoesNotStart(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// backlog is a box whose queues are full when its cameras are live, and drain, or
+// do not.
+type backlog struct {
+	box
+
+	lasts time.Duration // 0 = for ever
+}
+
+// publish lets frames come out until ctx ends.
+func (x *backlog) publish(ctx context.Context, began time.Time) {
+	for ctx.Err() == nil {
+		age := 600 * time.Millisecond
+		if x.lasts > 0 {
+			age = time.Duration(float64(age) * (1 - float64(min(time.Since(began), x.lasts))/float64(x.lasts)))
+		}
+		x.b.Observe(pipeline.Result{Camera: "cam001", Published: max(age, 20*time.Millisecond)})
+		sleep(ctx, 10*time.Millisecond)
+	}
+}
+
+// The burst of the start is waited for, as long as it gets less.
+func TestTrialWaitsForTheStart(t *testing.T) {
+	for _, c := range []struct {
+		lasts, most time.Duration
+		fails       bool
+	}{
+		{lasts: 12 * time.Second, most: 40 * time.Second},
+		{lasts: 0, most: 25 * time.Second, fails: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			x := &backlog{box: box{takes: 100}, lasts: c.lasts}
+			x.b = New()
+			began := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go x.publish(ctx, began)
+			r, err := x.b.Run(ctx, Options{
+				Pipeline: x, Config: configOf, Cameras: 4, P95: 80 * time.Millisecond, Duration: 10 * time.Second, SourceFPS: 30,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > c.most || (r.Best.Fails != "") != c.fails {
+				t.Errorf("a backlog of %v: took %v: %q", c.lasts, took, r.Best.Fails)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package cameras
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"edgecam/web"
@@ -14,8 +15,12 @@ const (
 	leastOfOne    = 0.90 // of one camera's: a trial is short, and a frame at its edge is some percent
 )
 
-// mostCalm bounds the wait for the governor.
-const mostCalm = 15 * time.Second
+const (
+	// mostCalm bounds the wait for the end of the start.
+	mostCalm = 20 * time.Second
+	// draining is the part of its age that a queue with room loses in a moment.
+	draining = 0.9
+)
 
 // comeUp bounds the time until all cameras are live: connecting, and decoders
 // that are set up one after another.
@@ -77,14 +82,25 @@ func (b *Bench) warmUp(ctx context.Context, n int) (waiting string, err error) {
 	}
 }
 
-// calm waits until the start is over: its burst of first frames may have the
-// governor reduce rates, which it takes back where it was nothing else.
+// calm waits until the start is over: its burst of first frames fills the queues,
+// which drain where there is room, and may have the governor reduce rates, which it
+// takes back where it was nothing else.
 func (b *Bench) calm(ctx context.Context) {
+	last := math.Inf(1)
 	for end := time.Now().Add(mostCalm); ; {
+		for i := range b.stages {
+			b.stages[i].reset()
+		}
 		sleep(ctx, b.o.Settle)
-		if ctx.Err() != nil || time.Now().After(end) || !b.o.Pipeline.System().Governor.Reducing {
+		if ctx.Err() != nil || time.Now().After(end) {
 			return
 		}
+		age := b.stages[published].percentiles().P95
+		reducing := b.o.Pipeline.System().Governor.Reducing
+		if !reducing && (age <= ms(b.o.P95) || age > draining*last) {
+			return
+		}
+		last = age
 	}
 }
 
