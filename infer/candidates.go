@@ -7,10 +7,11 @@ import (
 )
 
 // Candidate is a score that may count, with the box of its row in input pixels.
+// A filter by a FilterPlan gives score, objectness and box as the outputs have them.
 type Candidate struct {
-	Row, Class int
-	Score      float32
-	Box        [4]float32
+	Row, Class    int
+	Score, Object float32
+	Box           [4]float32
 }
 
 // Suspect is a number that cannot be.

@@ -26,11 +26,13 @@ const (
 // 0..255, c counted in the tensor's channel order. Pad is the sample value
 // (before normalising) outside of the picture.
 type InputSpec struct {
-	Width, Height int
-	Order         ColorOrder
-	Mean, Std     [3]float32
-	Pad           float32
-	Align         Align
+	Width  int        `json:"width"`
+	Height int        `json:"height"`
+	Order  ColorOrder `json:"color"`
+	Mean   [3]float32 `json:"mean"`
+	Std    [3]float32 `json:"std"`
+	Pad    float32    `json:"letterbox_pad"`
+	Align  Align      `json:"letterbox"`
 }
 
 // Detection is one object in one picture. The box is in input pixels when an

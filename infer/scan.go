@@ -33,6 +33,22 @@ func scan(row []float32, lowest uint32) (hit bool, seen uint32) {
 	return (above|any)&top != 0, any
 }
 
+// scanReal is scan of numbers of either sign: it tells whether any of them is at
+// least low or not finite.
+func scanReal(row []float32, low float32) (hit bool, seen uint32) {
+	const top, exponent = 1 << 31, 0x7f800000
+	var any, lift uint32
+	for _, v := range row {
+		b := math.Float32bits(v)
+		any |= b
+		lift |= b&^top + top - exponent // carries into the top bit where the exponent is all ones
+		if v >= low {
+			hit = true
+		}
+	}
+	return hit || lift&top != 0, any
+}
+
 // firstNotFinite is the place of the first NaN or infinity, or -1.
 func firstNotFinite(values []float32) int {
 	const exponent = 0x7f800000

@@ -34,7 +34,21 @@ struct Head {
   u32 stamp, unused;
 };
 
-struct Entry { u32 row, class_; float score; u32 unused; float box[4]; };
+struct Entry { u32 row, class_; float score, object; float box[4]; };
+
+// Strides find number v of row r of an image's part of a tensor at at + r*row + v*value.
+struct Strides { int at, row, value; };
+
+// LayoutFilter is Filter for outputs of other forms, whose boxes, objectness and
+// scores are handed on as they are; f.lowest then is the least objectness, as
+// float32, and f.classes counts columns of scores.
+struct LayoutFilter {
+  Filter f;
+  int box_values, score_values; // numbers of an image in its tensor
+  Strides box, object, score;
+  int has_object;
+  float least, most;            // beyond these a score or objectness cannot be
+};
 
 DEVICE u64 state_at(const Filter *f, int image) { return f->states + (u64)image * sizeof(State); }
 #define FIELD(type, field) ((u64)__builtin_offsetof(type, field))
@@ -179,7 +193,85 @@ DEVICE void finish(const Filter *f, int image) {
   store<vec>(s + 16, make_vec(~0u, ~0u, 0, 0));
 }
 
+DEVICE u64 place(const Strides *s, u32 row, int value) { return (u64)s->at + (u64)row * s->row + (u64)value * s->value; }
+
+// fitting says whether a raw score or objectness can be; NaN cannot.
+DEVICE bool fitting(const LayoutFilter *l, float v) { return v >= l->least && v <= l->most; }
+
+template <int HALF> DEVICE void add_raw(const LayoutFilter *l, int image, u32 row, int column, float score, float object) {
+  const Filter *f = &l->f;
+  u32 slot = atomic_add(state_at(f, image) + FIELD(State, count), 1);
+  if (slot >= (u32)f->capacity) return;
+  u64 at = f->entries + ((u64)image * f->capacity + slot) * sizeof(Entry);
+  u64 from = (u64)image * l->box_values;
+  u32 b[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) b[i] = bits_of(value_at<HALF>(f->boxes, from + place(&l->box, row, i)));
+  store<vec>(at, make_vec(row, column, bits_of(score), bits_of(object)));
+  store<vec>(at + 16, make_vec(b[0], b[1], b[2], b[3]));
+}
+
+// scan_row looks at one row and says what of it is not 0: bit 0 a score, bit 1 the
+// objectness, which counts as such where there is none. Neighbouring threads have
+// neighbouring rows: in outputs [values][rows] they read whole lines.
+#define TOGETHER 8 // loads that are on their way before the first is waited for
+template <int HALF> DEVICE u32 scan_row(const LayoutFilter *l, int image, u32 row) {
+  const Filter *f = &l->f;
+  u64 state = state_at(f, image), boxes = (u64)image * l->box_values, scores = (u64)image * l->score_values;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    u64 at = place(&l->box, row, i);
+    float v = value_at<HALF>(f->boxes, boxes + at);
+    if ((bits_of(v) & 0x7f800000) == 0x7f800000) note_first(state + FIELD(State, bad_box), at, v);
+  }
+  float object = 1;
+  u32 seen = 2;
+  if (l->has_object) {
+    u64 at = place(&l->object, row, 0);
+    object = value_at<HALF>(f->scores, scores + at);
+    if (!fitting(l, object)) note_first(state + FIELD(State, bad_score), at, object);
+    seen = object != 0 ? 2 : 0;
+  }
+  bool live = object >= float_of(f->lowest[image]) || !l->has_object;
+  u64 least = f->thresholds + (u64)image * f->classes * 4;
+  for (int from = 0; from < f->classes; from += TOGETHER) {
+    float v[TOGETHER];
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++)
+      if (from + i < f->classes) v[i] = value_at<HALF>(f->scores, scores + place(&l->score, row, from + i));
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++) {
+      int c = from + i;
+      if (c >= f->classes) break;
+      seen |= v[i] != 0;
+      if (!fitting(l, v[i]))
+        note_first(state + FIELD(State, bad_score), place(&l->score, row, c), v[i]);
+      else if (live && v[i] >= load<float>(least + 4 * c))
+        add_raw<HALF>(l, image, row, c, v[i], object);
+    }
+  }
+  return seen;
+}
+
+template <int HALF> DEVICE u32 scan_rows(const LayoutFilter *l, int image, int start, int stride) {
+  u32 seen = 0;
+  for (int row = start; row < l->f.rows; row += stride) seen |= scan_row<HALF>(l, image, row);
+  return seen;
+}
+
 #ifdef HOST
+
+template <int HALF> static void run_layout(const LayoutFilter *l, int n, int nblocks, int nthreads) {
+  const Filter *f = &l->f;
+  for (int image = 0; image < n; image++)
+    for (int b = nblocks - 1; b >= 0; b--) {
+      u32 seen = 0;
+      for (int tid = nthreads - 1; tid >= 0; tid--) seen |= scan_rows<HALF>(l, image, b * nthreads + tid, nblocks * nthreads);
+      u64 s = state_at(f, image);
+      atomic_or(s + FIELD(State, seen), seen);
+      if (atomic_add(s + FIELD(State, done), 1) == (u32)nblocks - 1) finish(f, image);
+    }
+}
 
 template <int HALF> static void run_host(const Filter *f, int n, int nblocks, int nthreads) {
   for (int image = 0; image < n; image++)
@@ -197,7 +289,11 @@ template <int HALF> static void run_host(const Filter *f, int n, int nblocks, in
 // free to choose.
 extern "C" int launch_host(const char *kernel, const unsigned *shape, unsigned, void **params) {
   const Filter *f = (const Filter *)params[0];
-  if (!strcmp(kernel, "candidates_half"))
+  if (!strcmp(kernel, "candidates_layout_half"))
+    run_layout<1>((const LayoutFilter *)params[0], shape[1], shape[0], shape[3]);
+  else if (!strcmp(kernel, "candidates_layout_float"))
+    run_layout<0>((const LayoutFilter *)params[0], shape[1], shape[0], shape[3]);
+  else if (!strcmp(kernel, "candidates_half"))
     run_host<1>(f, shape[1], shape[0], shape[3]);
   else
     run_host<0>(f, shape[1], shape[0], shape[3]);
@@ -205,27 +301,43 @@ extern "C" int launch_host(const char *kernel, const unsigned *shape, unsigned, 
 }
 
 extern "C" int filter_size() { return sizeof(Filter); }
+extern "C" int layout_filter_size() { return sizeof(LayoutFilter); }
 extern "C" int state_size() { return sizeof(State); }
 extern "C" int head_size() { return sizeof(Head); }
 extern "C" int entry_size() { return sizeof(Entry); }
 
 #else
 
+// end_block tells what a block has seen; the image's last one ends it.
+DEVICE void end_block(const Filter *f, int image, u32 seen) {
+  u64 s = state_at(f, image);
+  if (seen) atomic_or(s + FIELD(State, seen), seen);
+  memory_fence();
+  if (atomic_add(s + FIELD(State, done), 1) != (u32)blocks() - 1) return;
+  memory_fence();
+  finish(f, image);
+}
+
 template <int HALF> DEVICE void candidates_block(const Filter *f) {
   dim b = block();
   int image = b.y, n = threads(), nblocks = blocks();
   bool mine = scan<HALF>(f, image, b.x * n + thread(), nblocks * n);
   bool seen = any_of_block(mine); // and every thread of the block is done
-  if (thread() != 0) return;
-  u64 s = state_at(f, image);
-  if (seen) atomic_or(s + FIELD(State, seen), 1);
-  memory_fence();
-  if (atomic_add(s + FIELD(State, done), 1) != (u32)nblocks - 1) return;
-  memory_fence();
-  finish(f, image);
+  if (thread() == 0) end_block(f, image, seen);
+}
+
+template <int HALF> DEVICE void layout_block(const LayoutFilter *l) {
+  dim b = block();
+  int image = b.y, n = threads();
+  u32 mine = scan_rows<HALF>(l, image, b.x * n + thread(), blocks() * n);
+  u32 seen = any_of_block(mine & 1);
+  seen |= any_of_block(mine & 2) ? 2 : 0; // and every thread of the block is done
+  if (thread() == 0) end_block(&l->f, image, seen);
 }
 
 KERNEL __attribute__((launch_bounds(256))) void candidates_float(Filter f) { candidates_block<0>(&f); }
 KERNEL __attribute__((launch_bounds(256))) void candidates_half(Filter f) { candidates_block<1>(&f); }
+KERNEL __attribute__((launch_bounds(256))) void candidates_layout_float(LayoutFilter l) { layout_block<0>(&l); }
+KERNEL __attribute__((launch_bounds(256))) void candidates_layout_half(LayoutFilter l) { layout_block<1>(&l); }
 
 #endif

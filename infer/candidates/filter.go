@@ -32,6 +32,9 @@ type Options struct {
 	Classes  int  // columns of scores
 	Half     bool // outputs are float16, not float32
 	Capacity int  // most candidates of an image. It defaults to DefaultCapacity.
+	// Plan is where boxes and scores lie; Boxes and Classes are then its own. nil:
+	// boxes and finished scores in tensors of their own, row by row.
+	Plan *infer.FilterPlan
 }
 
 // OverflowError says that an image has more candidates than there is room for.
@@ -53,7 +56,8 @@ type Filter struct {
 	thresholds cuda.Host
 	results    cuda.Host // heads, then entries
 	filter     gpuFilter
-	launched   int // images of the last launch
+	layout     gpuLayout // but for its F, with a plan
+	launched   int       // images of the last launch
 }
 
 // New loads the kernel and takes the memory.
@@ -72,6 +76,12 @@ func newFilter(o Options) (*Filter, error) {
 	if o.Capacity == 0 {
 		o.Capacity = DefaultCapacity
 	}
+	if o.Plan != nil {
+		o.Boxes, o.Classes = o.Plan.Rows, o.Plan.Columns
+		if o.Plan.BoxValues > math.MaxInt32/4 || o.Plan.ScoreValues > math.MaxInt32/4 {
+			return nil, fmt.Errorf("outputs of %d and %d numbers an image cannot be filtered", o.Plan.BoxValues, o.Plan.ScoreValues)
+		}
+	}
 	switch {
 	case o.MaxBatch < 1 || o.MaxBatch > mostImages:
 		return nil, fmt.Errorf("MaxBatch %d: 1 to %d images can be taken", o.MaxBatch, mostImages)
@@ -81,6 +91,9 @@ func newFilter(o Options) (*Filter, error) {
 		return nil, fmt.Errorf("capacity %d: 1 to %d candidates an image", o.Capacity, 1<<20)
 	}
 	f := &Filter{o: o, args: cuda.NewParams(filterBytes)}
+	if o.Plan != nil {
+		f.args, f.layout = cuda.NewParams(layoutBytes), newLayout(o.Plan)
+	}
 	f.filter = gpuFilter{Rows: int32(o.Boxes), Classes: int32(o.Classes), Capacity: int32(o.Capacity)}
 	return f, nil
 }
@@ -89,9 +102,14 @@ func (f *Filter) open(c *cuda.Context) (err error) {
 	if f.module, err = c.Load(candidatesPTX); err != nil {
 		return err
 	}
-	name := "candidates_float"
+	name := "candidates"
+	if f.o.Plan != nil {
+		name += "_layout"
+	}
 	if f.o.Half {
-		name = "candidates_half"
+		name += "_half"
+	} else {
+		name += "_float"
 	}
 	if f.kernel, err = c.Function(f.module, name); err != nil {
 		return err
@@ -123,7 +141,12 @@ func (f *Filter) Launch(c *cuda.Context, s cuda.Stream, n int, boxes, scores cud
 	if err := f.prepare(n, boxes, scores, threshold); err != nil {
 		return err
 	}
-	cuda.Set(f.args, 0, f.filter)
+	if f.o.Plan != nil {
+		f.layout.F = f.filter
+		cuda.Set(f.args, 0, f.layout)
+	} else {
+		cuda.Set(f.args, 0, f.filter)
+	}
 	return c.Launch(f.kernel, [3]uint32{uint32(f.blocks()), uint32(n), 1}, [3]uint32{threads, 1, 1}, 0, s, f.args)
 }
 
@@ -138,6 +161,10 @@ func (f *Filter) prepare(n int, boxes, scores cuda.DevicePtr, threshold func(ima
 	f.filter.Boxes, f.filter.Scores = uint64(boxes), uint64(scores)
 	f.filter.Stamp++
 	f.launched = n
+	if f.o.Plan != nil {
+		f.rawThresholds(n, threshold)
+		return nil
+	}
 	for image := range n {
 		lowest := infer.ClampThreshold(2)
 		for class := range f.o.Classes {
@@ -153,8 +180,23 @@ func (f *Filter) prepare(n int, boxes, scores cuda.DevicePtr, threshold func(ima
 	return nil
 }
 
+// rawThresholds fills in what the outputs' own numbers must reach.
+func (f *Filter) rawThresholds(n int, threshold func(image, class int) float32) {
+	for image := range n {
+		of := func(class int) float32 { return threshold(image, class) }
+		for column := range f.o.Classes {
+			t := f.o.Plan.Threshold(column, of)
+			binary.NativeEndian.PutUint32(f.thresholds.Bytes[(image*f.o.Classes+column)*4:], math.Float32bits(t))
+		}
+		f.filter.Lowest[image] = math.Float32bits(f.o.Plan.ObjectThreshold(of))
+	}
+}
+
 // blocks is how many share an image: as many as it has work for.
 func (f *Filter) blocks() int {
+	if f.o.Plan != nil {
+		return min((f.o.Boxes+threads-1)/threads, mostBlocks)
+	}
 	each := 4
 	if f.o.Half {
 		each = 8
@@ -175,14 +217,22 @@ func (f *Filter) Read(image int, to *infer.Candidates) error {
 	if h.stamp != f.filter.Stamp {
 		return fmt.Errorf("read candidates of image %d: the gpu wrote none (launch %d, found that of %d)", image, f.filter.Stamp, h.stamp)
 	}
-	to.Zero, to.BadBox, to.BadScore = !h.seen, h.badBox, h.badScore
+	to.Zero, to.BadBox, to.BadScore = h.seen == 0, h.badBox, h.badScore
+	if f.o.Plan != nil {
+		const scores, objects = 1, 2
+		to.Zero = h.seen != scores|objects
+	}
 	to.List = to.List[:0]
 	if h.count > f.o.Capacity {
 		return &OverflowError{Image: image, Found: h.count, Capacity: f.o.Capacity}
 	}
 	entries := results[f.o.MaxBatch*headBytes+image*f.o.Capacity*entryBytes:]
 	for i := range h.count {
-		to.List = append(to.List, readEntry(entries[i*entryBytes:]))
+		e := readEntry(entries[i*entryBytes:])
+		if f.o.Plan != nil {
+			e.Class = f.o.Plan.Class(e.Class)
+		}
+		to.List = append(to.List, e)
 	}
 	return nil
 }

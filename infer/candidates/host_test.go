@@ -68,7 +68,7 @@ func standIn(t *testing.T) *cuda.Device {
 func addressOf[T any](s []T) cuda.DevicePtr { return cuda.DevicePtr(reflect.ValueOf(s).Pointer()) }
 
 func TestLayouts(t *testing.T) {
-	for name, want := range map[string]int{"filter_size": filterBytes, "state_size": stateBytes, "head_size": headBytes, "entry_size": entryBytes} {
+	for name, want := range map[string]int{"filter_size": filterBytes, "layout_filter_size": layoutBytes, "state_size": stateBytes, "head_size": headBytes, "entry_size": entryBytes} {
 		var size func() int32
 		purego.RegisterLibFunc(&size, hostKernels(t), name)
 		if got := int(size()); got != want {
@@ -117,8 +117,15 @@ func rigOn(t *testing.T, dev *cuda.Device, o Options) *rig {
 	}
 	r.boxes = beforeGuard(t, size*4*o.Boxes*o.MaxBatch)
 	r.scores = beforeGuard(t, size*o.Classes*o.Boxes*o.MaxBatch)
+	r.open(t)
+	return r
+}
+
+// open makes the filter.
+func (r *rig) open(t *testing.T) {
+	t.Helper()
 	r.do(t, func(c *cuda.Context) (err error) {
-		r.f, err = New(c, o)
+		r.f, err = New(c, r.o)
 		return err
 	})
 	t.Cleanup(func() {
@@ -126,7 +133,6 @@ func rigOn(t *testing.T, dev *cuda.Device, o Options) *rig {
 			t.Error(err)
 		}
 	})
-	return r
 }
 
 func (r *rig) do(t *testing.T, f func(c *cuda.Context) error) {

@@ -21,8 +21,30 @@ type gpuFilter struct {
 	Lowest         [mostImages]uint32
 }
 
+// gpuLayout is struct LayoutFilter of candidates.cu, byte for byte.
+type gpuLayout struct {
+	F                      gpuFilter
+	BoxValues, ScoreValues int32
+	Box, Object, Score     [3]int32
+	HasObject              int32
+	Least, Most            float32
+}
+
+func newLayout(p *infer.FilterPlan) gpuLayout {
+	strides := func(s infer.Strides) [3]int32 { return [3]int32{int32(s.At), int32(s.Row), int32(s.Value)} }
+	g := gpuLayout{
+		BoxValues: int32(p.BoxValues), ScoreValues: int32(p.ScoreValues),
+		Box: strides(p.Box), Object: strides(p.Object), Score: strides(p.Score), Least: p.Least, Most: p.Most,
+	}
+	if p.HasObject {
+		g.HasObject = 1
+	}
+	return g
+}
+
 // Bytes of the structs of candidates.cu.
 const (
+	layoutBytes = filterBytes + 2*4 + 3*12 + 3*4 // and none between
 	filterBytes = 6*8 + 4*4 + mostImages*4
 	stateBytes  = 32
 	headBytes   = 32
@@ -44,7 +66,7 @@ func newStates(n int) []byte {
 
 type head struct {
 	count            int
-	seen             bool
+	seen             uint32
 	badBox, badScore infer.Suspect
 	stamp            uint32
 }
@@ -52,7 +74,7 @@ type head struct {
 func readHead(b []byte) head {
 	e := binary.NativeEndian
 	return head{
-		count: int(e.Uint32(b)), seen: e.Uint32(b[4:]) != 0,
+		count: int(e.Uint32(b)), seen: e.Uint32(b[4:]),
 		badBox: suspect(e.Uint64(b[8:])), badScore: suspect(e.Uint64(b[16:])), stamp: e.Uint32(b[24:]),
 	}
 }
@@ -67,7 +89,7 @@ func suspect(v uint64) infer.Suspect {
 
 func readEntry(b []byte) infer.Candidate {
 	e := binary.NativeEndian
-	c := infer.Candidate{Row: int(e.Uint32(b)), Class: int(e.Uint32(b[4:])), Score: math.Float32frombits(e.Uint32(b[8:]))}
+	c := infer.Candidate{Row: int(e.Uint32(b)), Class: int(e.Uint32(b[4:])), Score: math.Float32frombits(e.Uint32(b[8:])), Object: math.Float32frombits(e.Uint32(b[12:]))}
 	for i := range c.Box {
 		c.Box[i] = math.Float32frombits(e.Uint32(b[16+4*i:]))
 	}

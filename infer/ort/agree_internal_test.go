@@ -12,30 +12,30 @@ import (
 
 func TestAgree(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
-	base := func() outputs {
-		return outputs{
+	base := func() answer {
+		return answer{
 			boxes:  []float32{10, 10, 110, 210, 50, 60, 70, 80, 0, 0, 4, 4},
 			scores: []float32{0.9, 0, 0, 0.5, 0.3, 0.1}, classes: 2,
 		}
 	}
 	tests := []struct {
 		name   string
-		change func(*outputs)
+		change func(*answer)
 		want   string
 	}{
-		{"the same", func(*outputs) {}, ""},
-		{"just within", func(o *outputs) { o.scores[0] -= 0.0199; o.boxes[0] += 0.9; o.boxes[3] -= 1.1 }, ""},
-		{"a poor box elsewhere", func(o *outputs) { o.boxes[8], o.boxes[10] = 2, 9 }, ""},
-		{"score lower", func(o *outputs) { o.scores[3] = 0.47 }, "answers differ: score of class 1 of box 1 is 0.470, wanted 0.500 ± 0.02"},
-		{"score of another class", func(o *outputs) { o.scores[1] = 0.4 }, "answers differ: score of class 1 of box 0 is 0.400, wanted 0.000 ± 0.02"},
-		{"box moved", func(o *outputs) { o.boxes[4], o.boxes[6] = 50.5, 70.5 }, "answers differ: box 1 is (50.5 60.0 70.5 80.0), wanted (50.0 60.0 70.0 80.0): overlap 0.951, wanted 0.98"},
-		{"NaN box", func(o *outputs) { o.boxes[11] = nan }, "read output boxes of image 0: value 11 is NaN: not finite"},
-		{"infinite score", func(o *outputs) { o.scores[5] = inf }, "read output scores of image 0: value 5 is -Inf: not finite"},
-		{"negative score", func(o *outputs) { o.scores[5] = -0.01 }, "read output scores of image 0: value 5 is -0.01: not between 0 and 1"},
-		{"score over 1", func(o *outputs) { o.scores[0] = 1.01 }, "read output scores of image 0: value 0 is 1.01: not between 0 and 1"},
-		{"all scores 0", func(o *outputs) { clear(o.scores) }, "read output scores of image 0: value 0 is 0: all scores are 0"},
-		{"all boxes 0", func(o *outputs) { clear(o.boxes) }, "read output boxes of image 0: value 0 is 0: all boxes are 0"},
-		{"fewer", func(o *outputs) { o.boxes = o.boxes[:8] }, "answers differ: 14 values, wanted 18"},
+		{"the same", func(*answer) {}, ""},
+		{"just within", func(o *answer) { o.scores[0] -= 0.0199; o.boxes[0] += 0.9; o.boxes[3] -= 1.1 }, ""},
+		{"a poor box elsewhere", func(o *answer) { o.boxes[8], o.boxes[10] = 2, 9 }, ""},
+		{"score lower", func(o *answer) { o.scores[3] = 0.47 }, "answers differ: score of class 1 of box 1 is 0.470, wanted 0.500 ± 0.02"},
+		{"score of another class", func(o *answer) { o.scores[1] = 0.4 }, "answers differ: score of class 1 of box 0 is 0.400, wanted 0.000 ± 0.02"},
+		{"box moved", func(o *answer) { o.boxes[4], o.boxes[6] = 50.5, 70.5 }, "answers differ: box 1 is (50.5 60.0 70.5 80.0), wanted (50.0 60.0 70.0 80.0): overlap 0.951, wanted 0.98"},
+		{"NaN box", func(o *answer) { o.boxes[11] = nan }, "read output boxes of image 0: value 11 is NaN: not finite"},
+		{"infinite score", func(o *answer) { o.scores[5] = inf }, "read output scores of image 0: value 5 is -Inf: not finite"},
+		{"negative score", func(o *answer) { o.scores[5] = -0.01 }, "read output scores of image 0: value 5 is -0.01: not between 0 and 1"},
+		{"score over 1", func(o *answer) { o.scores[0] = 1.01 }, "read output scores of image 0: value 0 is 1.01: not between 0 and 1"},
+		{"all scores 0", func(o *answer) { clear(o.scores) }, "read output scores of image 0: value 0 is 0: all scores are 0"},
+		{"all boxes 0", func(o *answer) { clear(o.boxes) }, "read output boxes of image 0: value 0 is 0: all boxes are 0"},
+		{"fewer", func(o *answer) { o.boxes = o.boxes[:8] }, "answers differ: 14 values, wanted 18"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestHalf(t *testing.T) {
 	values := []float32{1, -0.5, 100}
 	for _, element := range []int32{1, 10} {
 		b := encode(values, onnxruntime.ElementType(element))
-		if len(b) != 3*width(onnxruntime.ElementType(element)) || !slices.Equal(decode(b, onnxruntime.ElementType(element)), values) {
+		if len(b) != 3*onnxruntime.ElementType(element).Size() || !slices.Equal(decode(b, onnxruntime.ElementType(element)), values) {
 			t.Errorf("type %d: % x", element, b)
 		}
 	}

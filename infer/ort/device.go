@@ -36,7 +36,7 @@ type DeviceEngine struct {
 	library *onnxruntime.Library
 	model   *model    // its ports and metadata; the session belongs to a lane
 	picture []float32 // the test picture
-	want    outputs   // the CPU's answer to it
+	want    answer    // the CPU's answer to it
 	buckets []int
 	io      [Sides]deviceIO
 	own     bool // the stream is the engine's
@@ -136,20 +136,22 @@ func (e *DeviceEngine) consult(precision string) error {
 	if precision == precisionFP16 {
 		precision = precisionFP32 // of a built-in model: the exact one
 	}
-	m, err := loadModelAny(e.library, e.opts.Model, precision)
+	m, err := loadModelAny(e.library, e.opts.source, precision)
 	if err != nil {
 		return err
 	}
 	defer m.session.Close()
-	batch := e.opts.MaxBatch
-	if !m.anyBatch {
-		batch = 1
+	if err := m.fitsGPU(); err != nil {
+		return &ProviderError{Provider: "CUDA", Err: err, Hint: "it runs on the processor: set inference.provider to cpu"}
 	}
-	e.model, e.buckets = m, bucketsUpTo(batch)
+	e.model, e.buckets = m, bucketsUpTo(e.opts.MaxBatch)
+	if m.batch > 0 {
+		e.buckets = []int{m.batch}
+	}
 	if e.picture, err = picture(m.meta.Input); err != nil {
 		return err
 	}
-	if e.want, err = runOnCPU(e.library, m, encode(e.picture, m.inputType)); err == nil {
+	if e.want, err = runOnCPU(e.library, m, m.encode(e.picture)); err == nil {
 		err = e.want.healthy()
 	}
 	if err != nil {
@@ -198,38 +200,39 @@ func (e *DeviceEngine) Stream() cuda.Stream { return e.stream }
 // Boxes is the number of boxes of each image, as the outputs count them.
 func (e *DeviceEngine) Boxes() int { return e.model.boxes }
 
+// Layout says how the outputs become boxes and scores: nil where they are boxes in
+// input pixels and finished scores.
+func (e *DeviceEngine) Layout() *infer.Layout { return e.model.layout }
+
 // Input is a side's tensor [MaxBatch,3,Height,Width], to be written before Run, in
 // float16 if half, else float32.
 func (e *DeviceEngine) Input(side int) (p cuda.DevicePtr, half bool) {
-	return e.io[side].input.at, e.model.inputType == onnxruntime.Float16
+	return e.io[side].input.at, e.model.input.element == onnxruntime.Float16
 }
 
-// Outputs are the tensors of a side's last Run, valid once the stream has passed
-// it: boxes [n,Boxes,4] in input pixels and scores [n,Boxes,classes].
+// Outputs are the tensors of boxes and scores of a side's last Run, valid once the
+// stream has passed it: without a Layout boxes [n,Boxes,4] in input pixels and scores
+// [n,Boxes,classes]. They are one and the same where the layout joins them.
 func (e *DeviceEngine) Outputs(side int) (boxes, scores cuda.DevicePtr, boxesHalf, scoresHalf bool) {
-	d := &e.io[side]
-	return d.boxes.at, d.scores.at, e.model.boxesType == onnxruntime.Float16, e.model.scoresType == onnxruntime.Float16
+	b, s := e.model.boxesPort(), e.model.scoresPort()
+	outputs := e.io[side].outputs
+	return outputs[b].at, outputs[s].at, e.model.outputs[b].element == onnxruntime.Float16, e.model.outputs[s].element == onnxruntime.Float16
 }
 
 // Fetch gives the outputs of an image of a side's last Run, once the stream has
-// passed it, where a filter on the device cannot hold what counts.
-func (e *DeviceEngine) Fetch(c *cuda.Context, side, image int) (boxes, scores []float32, err error) {
-	for _, o := range []struct {
-		to      *[]float32
-		from    span
-		values  int
-		element onnxruntime.ElementType
-	}{
-		{&boxes, e.io[side].boxes, 4 * e.model.boxes, e.model.boxesType},
-		{&scores, e.io[side].scores, len(e.model.meta.Labels) * e.model.boxes, e.model.scoresType},
-	} {
-		raw := make([]byte, o.values*width(o.element))
-		if err := c.CopyOutNow(raw, o.from.at+cuda.DevicePtr(image*len(raw))); err != nil {
-			return nil, nil, err
+// passed it, at their places among the session's: where a filter on the device
+// cannot hold what counts, or does not know the layout.
+func (e *DeviceEngine) Fetch(c *cuda.Context, side, image int) ([][]float32, error) {
+	outputs := make([][]float32, e.model.places)
+	for i := range e.model.outputs {
+		p := &e.model.outputs[i]
+		raw := make([]byte, p.values*p.element.Size())
+		if err := c.CopyOutNow(raw, e.io[side].outputs[i].at+cuda.DevicePtr(image*len(raw))); err != nil {
+			return nil, err
 		}
-		*o.to = decode(raw, o.element)
+		outputs[p.place] = appendFloats(make([]float32, 0, p.values), raw, p.element)
 	}
-	return boxes, scores, nil
+	return outputs, nil
 }
 
 // Run queues the inference of the first n images of a side's input and returns

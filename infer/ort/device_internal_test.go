@@ -172,11 +172,11 @@ func TestDeviceSidesAreApart(t *testing.T) {
 	var first []float32
 	err := r.dev.Do(t.Context(), "read", func(c *cuda.Context) error {
 		for side := range Sides {
-			_, scores, err := e.Fetch(c, side, 0)
+			outputs, err := e.Fetch(c, side, 0)
 			if err != nil {
 				return err
 			}
-			first = append(first, scores[0])
+			first = append(first, outputs[1][0])
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
+	spec "edgecam/infer/model"
 	"edgecam/platform/cuda"
 )
 
@@ -29,6 +30,8 @@ type DeviceOptions struct {
 	Library string
 	// Model is "builtin:nanodet-g" (the default) or the path of an .onnx file.
 	Model string
+	// Spec is what is known of a model file. nil: the file is looked into.
+	Spec *spec.Spec
 	// Precision picks the version of a built-in model: auto (the default: the
 	// one that is measured to be faster), fp32 or fp16. A file takes auto only.
 	Precision string
@@ -53,6 +56,8 @@ type DeviceOptions struct {
 	// not block.
 	Changed func(infer.Info)
 	Logger  *slog.Logger // it defaults to discarding
+
+	source source
 }
 
 func (o DeviceOptions) withDefaults() (DeviceOptions, error) {
@@ -76,7 +81,11 @@ func (o DeviceOptions) withDefaults() (DeviceOptions, error) {
 	if !slices.Contains([]string{providerAuto, providerCUDA, providerTensorRT}, o.Provider) {
 		return o, fmt.Errorf("make gpu engine: provider %q is not auto, cuda or tensorrt", o.Provider)
 	}
-	_, err := o.precisions()
+	if _, err := o.precisions(); err != nil {
+		return o, err
+	}
+	var err error
+	o.source, err = sourceOf(o.Model, o.Spec)
 	return o, err
 }
 

@@ -96,7 +96,7 @@ func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, graphs boo
 	l := newLane(providerCUDA, len(e.buckets))
 	l.graphs = graphs
 	l.more = func() (*onnxruntime.Session, error) {
-		m, err := loadModelFor(e.library, e.opts.Model, precision, onnxruntime.SessionOptions{Providers: providers})
+		m, err := loadModelFor(e.library, e.opts.source, precision, onnxruntime.SessionOptions{Providers: providers})
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (e *DeviceEngine) tryCUDA(ctx context.Context, precision string, graphs boo
 	d := &e.io[0]
 	err := e.profiled(ctx, l, func(opts onnxruntime.SessionOptions) (err error) {
 		opts.Providers = providers
-		if l.model, err = loadModelFor(e.library, e.opts.Model, precision, opts); err == nil {
+		if l.model, err = loadModelFor(e.library, e.opts.source, precision, opts); err == nil {
 			l.session = l.model.session
 		}
 		return err
@@ -212,17 +212,19 @@ func proveProvider(runs []onnxruntime.NodeRuns, provider string) (string, error)
 // verify runs an attempt with the picture as its last image and compares that
 // image's outputs with the CPU's.
 func (e *DeviceEngine) verify(ctx context.Context, a attempt, limit time.Duration) error {
-	var boxes, scores []byte
+	var raw [][]byte
 	err := e.dev.DoWithin(ctx, "try the test picture", limit, func(c *cuda.Context) (err error) {
-		boxes, scores, err = e.exercise(c, a)
+		raw, err = e.exercise(c, a)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	m := a.l.model
-	got := outputs{boxes: decode(boxes, m.boxesType), scores: decode(scores, m.scoresType), classes: e.want.classes}
-	if err := agree(e.want, got); err != nil {
+	got, err := a.l.model.answer(raw)
+	if err == nil {
+		err = agree(e.want, got)
+	}
+	if err != nil {
 		return fmt.Errorf("%s, batch of %d: %w", a.l.provider, e.buckets[a.k], err)
 	}
 	return nil
@@ -230,13 +232,18 @@ func (e *DeviceEngine) verify(ctx context.Context, a attempt, limit time.Duratio
 
 // exercise gives the outputs of the last image of an attempt. What its memory
 // held before cannot pass for them: it is overwritten with NaN.
-func (e *DeviceEngine) exercise(c *cuda.Context, a attempt) (boxes, scores []byte, err error) {
+func (e *DeviceEngine) exercise(c *cuda.Context, a attempt) ([][]byte, error) {
 	m, d, n := a.l.model, a.d, e.buckets[a.k]
-	in := encode(e.picture, m.inputType)
+	in := m.encode(e.picture)
+	if err := c.Fill(d.input.at, 0, d.input.size, e.stream); err != nil {
+		return nil, err
+	}
+	for _, o := range d.outputs {
+		if err := c.Fill(o.at, 0xff, o.size, e.stream); err != nil {
+			return nil, err
+		}
+	}
 	steps := []func() error{
-		func() error { return c.Fill(d.input.at, 0, d.input.size, e.stream) },
-		func() error { return c.Fill(d.boxes.at, 0xff, d.boxes.size, e.stream) },
-		func() error { return c.Fill(d.scores.at, 0xff, d.scores.size, e.stream) },
 		func() error { return c.Wait(e.stream) },
 		func() error { return c.CopyInNow(d.input.at+cuda.DevicePtr((n-1)*len(in)), in) },
 		func() error { return a.b.run(a.replay) },
@@ -244,15 +251,18 @@ func (e *DeviceEngine) exercise(c *cuda.Context, a attempt) (boxes, scores []byt
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	boxes = make([]byte, len(e.want.boxes)*width(m.boxesType))
-	scores = make([]byte, len(e.want.scores)*width(m.scoresType))
-	if err := c.CopyOutNow(boxes, d.boxes.at+cuda.DevicePtr((n-1)*len(boxes))); err != nil {
-		return nil, nil, err
+	raw := make([][]byte, len(m.outputs))
+	for i := range m.outputs {
+		p := &m.outputs[i]
+		raw[i] = make([]byte, p.values*p.element.Size())
+		if err := c.CopyOutNow(raw[i], d.outputs[i].at+cuda.DevicePtr((n-1)*len(raw[i]))); err != nil {
+			return nil, err
+		}
 	}
-	return boxes, scores, c.CopyOutNow(scores, d.scores.at+cuda.DevicePtr((n-1)*len(scores)))
+	return raw, nil
 }
 
 // time verifies an attempt, which warms it up, and measures it.
@@ -290,45 +300,55 @@ func (e *DeviceEngine) clock(ctx context.Context, a attempt, limit time.Duration
 }
 
 // loadModelAny loads a model for the CPU whose ports may be float16.
-func loadModelAny(library *onnxruntime.Library, name, precision string) (*model, error) {
-	return loadModelWith(library, name, precision, onnxruntime.SessionOptions{}, true)
+func loadModelAny(library *onnxruntime.Library, src source, precision string) (*model, error) {
+	return loadModelWith(library, src, precision, onnxruntime.SessionOptions{}, true)
 }
 
-// runOnCPU runs one image, given as the input tensor takes it.
-func runOnCPU(library *onnxruntime.Library, m *model, input []byte) (outputs, error) {
-	spec, classes := m.meta.Input, len(m.meta.Labels)
+// runOnCPU runs one image, given as the input tensor takes it, as the last of
+// those that a run takes at least.
+func runOnCPU(library *onnxruntime.Library, m *model, input []byte) (answer, error) {
+	n := max(m.batch, 1)
 	binding, err := m.session.NewBinding()
 	if err != nil {
-		return outputs{}, err
+		return answer{}, err
 	}
 	defer binding.Close()
-	var tensors [3]*onnxruntime.Tensor
-	for i, p := range []struct {
-		bind    func(string, *onnxruntime.Tensor) error
-		name    string
-		element onnxruntime.ElementType
-		shape   []int64
-	}{
-		{binding.Input, m.input, m.inputType, []int64{1, 3, int64(spec.Height), int64(spec.Width)}},
-		{binding.Output, "boxes", m.boxesType, []int64{1, int64(m.boxes), 4}},
-		{binding.Output, "scores", m.scoresType, []int64{1, int64(m.boxes), int64(classes)}},
-	} {
-		t, err := library.NewTensorOf(p.element, p.shape...)
+	in, err := library.NewTensorOf(m.input.element, m.input.shape(n)...)
+	if err != nil {
+		return answer{}, err
+	}
+	defer in.Close()
+	copy(in.Bytes()[len(in.Bytes())-len(input):], input)
+	if err := binding.Input(m.input.name, in); err != nil {
+		return answer{}, err
+	}
+	sizes, err := m.newSizes(library, n)
+	if err != nil {
+		return answer{}, err
+	}
+	if sizes != nil {
+		defer sizes.Close()
+		if err := binding.Input(m.sizes.Name, sizes); err != nil {
+			return answer{}, err
+		}
+	}
+	raw := make([][]byte, len(m.outputs))
+	for i := range m.outputs {
+		p := &m.outputs[i]
+		t, err := library.NewTensorOf(p.element, p.shape(n)...)
 		if err != nil {
-			return outputs{}, err
+			return answer{}, err
 		}
 		defer t.Close()
-		if tensors[i] = t; i == 0 {
-			copy(t.Bytes(), input)
+		if err := binding.Output(p.name, t); err != nil {
+			return answer{}, err
 		}
-		if err := p.bind(p.name, t); err != nil {
-			return outputs{}, err
-		}
+		raw[i] = t.Bytes()[len(t.Bytes())-p.values*p.element.Size():]
 	}
 	if err := binding.Run(); err != nil {
-		return outputs{}, err
+		return answer{}, err
 	}
-	return outputs{boxes: decode(tensors[1].Bytes(), m.boxesType), scores: decode(tensors[2].Bytes(), m.scoresType), classes: classes}, nil
+	return m.answer(raw)
 }
 
 // refusal makes an error of the GPU's side a *ProviderError; those of the

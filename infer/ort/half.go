@@ -1,51 +1,6 @@
 package ort
 
-import (
-	"encoding/binary"
-	"math"
-
-	"edgecam/platform/onnxruntime"
-)
-
-// encode writes values as tensor bytes of a type.
-func encode(values []float32, element onnxruntime.ElementType) []byte {
-	if element == onnxruntime.Float16 {
-		b := make([]byte, 0, 2*len(values))
-		for _, v := range values {
-			b = binary.LittleEndian.AppendUint16(b, toHalf(v))
-		}
-		return b
-	}
-	b := make([]byte, 0, 4*len(values))
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return b
-}
-
-// decode reads tensor bytes of a type.
-func decode(b []byte, element onnxruntime.ElementType) []float32 {
-	if element == onnxruntime.Float16 {
-		values := make([]float32, len(b)/2)
-		for i := range values {
-			values[i] = fromHalf(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-		return values
-	}
-	values := make([]float32, len(b)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return values
-}
-
-// width is the bytes of a value.
-func width(element onnxruntime.ElementType) int {
-	if element == onnxruntime.Float16 {
-		return 2
-	}
-	return 4
-}
+import "math"
 
 // toHalf rounds to the nearest float16, ties to even.
 func toHalf(v float32) uint16 {

@@ -82,13 +82,13 @@ func hwSettle(t *testing.T, e *DeviceEngine) infer.Info {
 }
 
 // hwRun writes images to a side, runs them and gives the outputs of each.
-func hwRun(t *testing.T, dev *cuda.Device, e *DeviceEngine, side int, images ...[]float32) (all []outputs) {
+func hwRun(t *testing.T, dev *cuda.Device, e *DeviceEngine, side int, images ...[]float32) (all []answer) {
 	t.Helper()
 	classes := len(e.Info().Labels)
 	err := dev.Do(t.Context(), "run", func(c *cuda.Context) error {
 		at, _ := e.Input(side)
 		for i, in := range images {
-			b := encode(in, e.model.inputType)
+			b := encode(in, e.model.input.element)
 			if err := c.CopyInNow(at+cuda.DevicePtr(i*len(b)), b); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func hwRun(t *testing.T, dev *cuda.Device, e *DeviceEngine, side int, images ...
 			if err := errors.Join(c.CopyOutNow(b, boxes+cuda.DevicePtr(i*len(b))), c.CopyOutNow(s, scores+cuda.DevicePtr(i*len(s)))); err != nil {
 				return err
 			}
-			all = append(all, outputs{boxes: decode(b, onnxruntime.Float32), scores: decode(s, onnxruntime.Float32), classes: classes})
+			all = append(all, answer{boxes: decode(b, onnxruntime.Float32), scores: decode(s, onnxruntime.Float32), classes: classes})
 		}
 		return nil
 	})
@@ -169,7 +169,7 @@ func hwBatches(t *testing.T, dev *cuda.Device, e *DeviceEngine) {
 		t.Fatal(err)
 	}
 	defer library.Close()
-	m, err := loadModelAny(library, builtin.NanoDetG, precisionFP32)
+	m, err := loadModelAny(library, source{name: builtin.NanoDetG}, precisionFP32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,9 +180,9 @@ func hwBatches(t *testing.T, dev *cuda.Device, e *DeviceEngine) {
 	}
 	dark := make([]float32, len(photo))
 	kinds := [][]float32{photo, dark, slices.Repeat([]float32{1.5}, len(photo))}
-	var want []outputs
+	var want []answer
 	for _, in := range kinds {
-		o, err := runOnCPU(library, m, encode(in, m.inputType))
+		o, err := runOnCPU(library, m, encode(in, m.input.element))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestHardwarePlugin(t *testing.T) {
 	}
 	plugin := filepath.Join(filepath.Dir(real), "libonnxruntime_providers_cuda.so")
 	e := &DeviceEngine{opts: o, dev: dev, library: library, stream: stream}
-	e.opts.Model, e.opts.MaxBatch = builtin.NanoDetG, 4
+	e.opts.source, e.opts.MaxBatch = source{name: builtin.NanoDetG}, 4
 	if err := e.consult(precisionFP32); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestHardwarePlugin(t *testing.T) {
 	l, d := newLane("plugin", len(e.buckets)), &e.io[0]
 	err = e.profiled(t.Context(), l, func(opts onnxruntime.SessionOptions) (err error) {
 		opts.Providers = []onnxruntime.Provider{{Name: onnxruntime.CUDAProvider, Device: dev.GPU().Index, Stream: uintptr(stream), Library: plugin}}
-		if l.model, err = loadModelFor(library, builtin.NanoDetG, precisionFP32, opts); err == nil {
+		if l.model, err = loadModelFor(library, source{name: builtin.NanoDetG}, precisionFP32, opts); err == nil {
 			l.session = l.model.session
 		}
 		return err

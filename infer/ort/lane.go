@@ -77,29 +77,35 @@ func (l *lane) bind(library *onnxruntime.Library, device int, d *deviceIO, n, k,
 	if b.binding, err = l.of(k).NewBinding(); err != nil {
 		return b, err
 	}
-	m := l.model
-	batch, spec := int64(n), m.meta.Input
-	for _, p := range []struct {
-		bind    func(string, *onnxruntime.Tensor) error
-		name    string
-		span    span
-		element onnxruntime.ElementType
-		shape   []int64
-	}{
-		{b.binding.Input, m.input, d.input, m.inputType, []int64{batch, 3, int64(spec.Height), int64(spec.Width)}},
-		{b.binding.Output, "boxes", d.boxes, m.boxesType, []int64{batch, int64(m.boxes), 4}},
-		{b.binding.Output, "scores", d.scores, m.scoresType, []int64{batch, int64(m.boxes), int64(len(m.meta.Labels))}},
-	} {
-		t, err := library.NewDeviceTensor(p.span.memory(device), p.element, p.shape...)
-		if err != nil {
-			return b, err
-		}
-		b.tensors = append(b.tensors, t)
-		if err := p.bind(p.name, t); err != nil {
-			return b, err
+	return b, b.bindPorts(library, device, l.model, d, n)
+}
+
+func (b *deviceBound) bindPorts(library *onnxruntime.Library, device int, m *model, d *deviceIO, n int) error {
+	in := &m.input
+	if err := b.bindPort(library, b.binding.Input, in.name, d.input.memory(device), in.element, in.shape(n)); err != nil {
+		return err
+	}
+	for i := range m.outputs {
+		p := &m.outputs[i]
+		if err := b.bindPort(library, b.binding.Output, p.name, d.outputs[i].memory(device), p.element, p.shape(n)); err != nil {
+			return err
 		}
 	}
-	return b, nil
+	sizes, err := m.newSizes(library, n)
+	if err != nil || sizes == nil {
+		return err
+	}
+	b.tensors = append(b.tensors, sizes)
+	return b.binding.Input(m.sizes.Name, sizes)
+}
+
+func (b *deviceBound) bindPort(library *onnxruntime.Library, bind func(string, *onnxruntime.Tensor) error, name string, memory onnxruntime.DeviceMemory, element onnxruntime.ElementType, shape []int64) error {
+	t, err := library.NewDeviceTensor(memory, element, shape...)
+	if err != nil {
+		return err
+	}
+	b.tensors = append(b.tensors, t)
+	return bind(name, t)
 }
 
 // of is the session that serves bucket k.

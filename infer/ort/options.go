@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"edgecam/infer/builtin"
+	spec "edgecam/infer/model"
 )
 
 // The precisions of the built-in models.
@@ -29,13 +30,16 @@ type Options struct {
 	Library string
 	// Model is "builtin:nanodet-g" (the default) or the path of an .onnx file.
 	Model string
+	// Spec is what is known of a model file. nil: the file is looked into.
+	Spec *spec.Spec
 	// Precision picks the version of a built-in model: auto (the default),
 	// fp32 or int8. A file takes auto only.
 	Precision string
 	// Concurrency is the number of slots, and so of runs at once. It defaults
 	// to the number of CPUs that the process may use.
 	Concurrency int
-	// MaxBatch bounds the images of one run. The CPU takes 1 whatever is asked.
+	// MaxBatch bounds the images of one run. The CPU takes 1 whatever is asked, or
+	// as many as a model with a fixed batch has.
 	MaxBatch int
 	// NMSIoU is the overlap above which of two boxes of a class only the better
 	// stays, 0..1. It defaults to 0.6.
@@ -43,6 +47,7 @@ type Options struct {
 
 	fastInt8 func() (bool, string) // asks the CPU
 	batchCap int                   // maxBatchCPU but in tests
+	source   source
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -65,5 +70,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Concurrency < 0 || o.Concurrency > 1024 {
 		return o, fmt.Errorf("make engine: concurrency %d is not between 1 and 1024", o.Concurrency)
 	}
-	return o, nil
+	var err error
+	o.source, err = sourceOf(o.Model, o.Spec)
+	return o, err
 }

@@ -96,13 +96,13 @@ func precisionsOf(opts Options) (precisions, notes []string, err error) {
 
 // newCandidate loads a model and runs a test picture through it.
 func newCandidate(library *onnxruntime.Library, opts Options, precision string) (*candidate, error) {
-	m, err := loadModel(library, opts.Model, precision)
+	m, err := loadModel(library, opts.source, precision)
 	if err != nil {
 		return nil, err
 	}
 	batch := opts.MaxBatch
-	if !m.anyBatch {
-		batch = 1
+	if m.batch > 0 {
+		batch = m.batch
 	}
 	c := &candidate{model: m}
 	if c.slot, err = newSlot(library, m, batch, opts.NMSIoU); err != nil {
@@ -116,17 +116,24 @@ func newCandidate(library *onnxruntime.Library, opts Options, precision string) 
 	return c, nil
 }
 
-// test runs a picture of gradients and wants possible numbers.
+// test runs a picture and wants possible numbers: one of gradients, or, as other
+// models' inputs are in any unit, the test picture.
 func (c *candidate) test() error {
 	in := c.slot.Input(0)
 	for i := range in {
 		in[i] = float32(i%416)/208 - 1
 	}
+	if c.model.layout != nil {
+		photo, err := picture(c.model.meta.Input)
+		if err != nil {
+			return err
+		}
+		copy(in, photo)
+	}
 	if err := c.slot.infer(1); err != nil {
 		return err
 	}
-	rows, classes := c.model.boxes, len(c.model.meta.Labels)
-	_, _, err := c.slot.decoder.Decode(c.slot.boxes.Data()[:rows*4], c.slot.scores.Data()[:rows*classes], nil)
+	_, _, err := c.slot.read(0, c.slot.extent(1), nil)
 	return err
 }
 

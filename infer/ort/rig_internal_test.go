@@ -16,6 +16,7 @@ import (
 	"edgecam/infer"
 	"edgecam/internal/testkit"
 	"edgecam/platform/cuda"
+	"edgecam/platform/onnxruntime"
 )
 
 // compiled holds the stand-ins of this run, as each test wants copies of its
@@ -209,4 +210,15 @@ func (r *rig) run(e *DeviceEngine, values ...float32) (first []float32, err erro
 
 func has(notes []string, text string) bool {
 	return slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, text) })
+}
+
+// encode gives values as the bytes of a tensor, decode the other way.
+func encode(values []float32, element onnxruntime.ElementType) []byte {
+	b := make([]byte, len(values)*element.Size())
+	put(b, values, 1, element)
+	return b
+}
+
+func decode(b []byte, element onnxruntime.ElementType) []float32 {
+	return appendFloats(nil, b, element)
 }

@@ -14,15 +14,20 @@ var _ infer.Slot = (*slot)(nil)
 
 // slot is a set of tensors for MaxBatch images with what binds them.
 type slot struct {
-	engine  *Engine
-	model   *model
-	held    atomic.Bool // acquired and not released
-	image   int         // values of one input image
-	decoder *infer.Decoder
+	engine *Engine
+	model  *model
+	held   atomic.Bool // acquired and not released
+	reader reader
 
-	input, boxes, scores *onnxruntime.Tensor
-	bound                []*bound // by number of images − 1; made at first use
-	before               []int    // lengths of Run's out before it
+	staged  []float32 // the images as infer.InputSpec says, where the tensor takes them in another form
+	input   *onnxruntime.Tensor
+	sizes   *onnxruntime.Tensor   // of the input that asks for them; nil = there is none
+	outputs []*onnxruntime.Tensor // nil where each run tells the size
+	bound   []*bound              // by number of images − 1; made at first use
+	before  []int                 // lengths of Run's out before it
+
+	whole [][]float32 // of the last run, by output that is read
+	image [][]float32 // of one image, by place among the session's outputs
 }
 
 // bound is a binding for one number of images.
@@ -33,32 +38,52 @@ type bound struct {
 
 // newSlot makes a slot for up to batch images.
 func newSlot(library *onnxruntime.Library, m *model, batch int, iou float32) (*slot, error) {
-	spec, classes := m.meta.Input, len(m.meta.Labels)
-	decoder, err := infer.NewDecoder(infer.DecoderOptions{Width: spec.Width, Height: spec.Height, Boxes: m.boxes, Classes: classes, IoU: iou})
+	r, err := m.newReader(iou)
 	if err != nil {
 		return nil, err
 	}
-	s := &slot{model: m, decoder: decoder, image: 3 * spec.Width * spec.Height, bound: make([]*bound, batch), before: make([]int, batch)}
-	shapes := []struct {
-		tensor **onnxruntime.Tensor
-		shape  []int64
-	}{
-		{&s.input, []int64{int64(batch), 3, int64(spec.Height), int64(spec.Width)}},
-		{&s.boxes, []int64{int64(batch), int64(m.boxes), 4}},
-		{&s.scores, []int64{int64(batch), int64(m.boxes), int64(classes)}},
+	s := &slot{
+		model: m, reader: r, bound: make([]*bound, batch), before: make([]int, batch),
+		whole: make([][]float32, len(m.outputs)), image: make([][]float32, m.places),
 	}
-	for _, t := range shapes {
-		if *t.tensor, err = library.NewTensor(t.shape...); err != nil {
-			s.close()
-			return nil, err
-		}
+	if err := s.open(library, batch); err != nil {
+		s.close()
+		return nil, err
 	}
 	return s, nil
 }
 
-// Input is the memory of image i of the input tensor.
+func (s *slot) open(library *onnxruntime.Library, batch int) (err error) {
+	in := &s.model.input
+	if s.input, err = library.NewTensorOf(in.element, in.shape(batch)...); err != nil {
+		return err
+	}
+	if !in.direct() {
+		s.staged = make([]float32, batch*in.values())
+	}
+	if s.sizes, err = s.model.newSizes(library, batch); err != nil {
+		return err
+	}
+	for i := range s.model.outputs {
+		p := &s.model.outputs[i]
+		var t *onnxruntime.Tensor
+		if p.dims != nil {
+			if t, err = library.NewTensorOf(p.element, p.shape(batch)...); err != nil {
+				return err
+			}
+		}
+		s.outputs = append(s.outputs, t)
+	}
+	return nil
+}
+
+// Input is the memory of image i of the input.
 func (s *slot) Input(i int) []float32 {
-	return s.input.Data()[i*s.image : (i+1)*s.image : (i+1)*s.image]
+	all, n := s.staged, s.model.input.values()
+	if all == nil {
+		all = s.input.Data()
+	}
+	return all[i*n : (i+1)*n : (i+1)*n]
 }
 
 // Run infers the first n images, see infer.Slot.
@@ -83,8 +108,21 @@ func (s *slot) Run(n int, threshold func(class int) float32, out [][]infer.Detec
 	return err
 }
 
+// extent is how many images are run for n: all that the tensors hold where the
+// model wants a number of its own, or outputs cannot be had in part.
+func (s *slot) extent(n int) int {
+	if s.model.batch > 0 || s.model.layout != nil {
+		return len(s.bound)
+	}
+	return n
+}
+
 // infer runs the session over the first n images.
 func (s *slot) infer(n int) error {
+	for i := range n {
+		s.stage(i)
+	}
+	n = s.extent(n)
 	b := s.bound[n-1]
 	if b == nil {
 		var err error
@@ -93,17 +131,42 @@ func (s *slot) infer(n int) error {
 		}
 		s.bound[n-1] = b
 	}
-	return b.binding.Run()
+	if err := b.binding.Run(); err != nil {
+		return err
+	}
+	return s.collect(b)
+}
+
+// collect gives the outputs of a run as float32.
+func (s *slot) collect(b *bound) error {
+	free := false
+	for i, t := range s.outputs {
+		switch {
+		case t == nil:
+			free = true
+		case t.Data() != nil:
+			s.whole[i] = t.Data()
+		default:
+			s.whole[i] = appendFloats(s.whole[i][:0], t.Bytes(), s.model.outputs[i].element)
+		}
+	}
+	if !free {
+		return nil
+	}
+	return b.binding.Results(func(i int, r onnxruntime.Result) error {
+		if s.outputs[i] == nil {
+			s.whole[i] = appendFloats(s.whole[i][:0], r.Bytes, r.Type)
+		}
+		return nil
+	})
 }
 
 // decode appends every image's detections, or leaves out as it was.
 func (s *slot) decode(n int, threshold func(class int) float32, out [][]infer.Detection) error {
-	s.decoder.SetThresholds(threshold)
-	boxes, scores := s.boxes.Data(), s.scores.Data()
-	perBoxes, perScores := s.model.boxes*4, s.model.boxes*len(s.model.meta.Labels)
+	s.reader.SetThresholds(threshold)
 	for i := range n {
 		s.before[i] = len(out[i])
-		dets, zero, err := s.decoder.Decode(boxes[i*perBoxes:(i+1)*perBoxes], scores[i*perScores:(i+1)*perScores], out[i])
+		dets, zero, err := s.read(i, s.extent(n), out[i])
 		if err != nil {
 			for k := range i {
 				out[k] = out[k][:s.before[k]]
@@ -120,6 +183,15 @@ func (s *slot) decode(n int, threshold func(class int) float32, out [][]infer.De
 	return nil
 }
 
+// read appends the detections of image i of a run of n.
+func (s *slot) read(i, n int, dst []infer.Detection) (dets []infer.Detection, zero bool, err error) {
+	for k := range s.model.outputs {
+		p := &s.model.outputs[k]
+		s.image[p.place] = p.part(s.whole[k], i, n)
+	}
+	return s.reader.read(i, s.image, dst)
+}
+
 // bind makes the binding for n images.
 func (s *slot) bind(n int) (*bound, error) {
 	binding, err := s.model.session.NewBinding()
@@ -127,30 +199,48 @@ func (s *slot) bind(n int) (*bound, error) {
 		return nil, err
 	}
 	b := &bound{binding: binding}
-	ports := []struct {
-		whole *onnxruntime.Tensor
-		bind  func(string, *onnxruntime.Tensor) error
-		name  string
-	}{
-		{s.input, binding.Input, s.model.input},
-		{s.boxes, binding.Output, "boxes"},
-		{s.scores, binding.Output, "scores"},
-	}
-	for _, p := range ports {
-		view := p.whole
-		if n < len(s.bound) {
-			if view, err = p.whole.Prefix(n); err != nil {
-				b.close()
-				return nil, err
-			}
-			b.views = append(b.views, view)
-		}
-		if err := p.bind(p.name, view); err != nil {
-			b.close()
-			return nil, err
-		}
+	if err := s.bindPorts(b, n); err != nil {
+		b.close()
+		return nil, err
 	}
 	return b, nil
+}
+
+func (s *slot) bindPorts(b *bound, n int) error {
+	if err := s.bindPort(b, b.binding.Input, s.model.input.name, s.input, n); err != nil {
+		return err
+	}
+	if s.sizes != nil {
+		if err := b.binding.Input(s.model.sizes.Name, s.sizes); err != nil {
+			return err
+		}
+	}
+	for i, t := range s.outputs {
+		name := s.model.outputs[i].name
+		if t == nil {
+			if err := b.binding.OutputAnySize(name); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.bindPort(b, b.binding.Output, name, t, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindPort binds the first n images of a tensor.
+func (s *slot) bindPort(b *bound, bind func(string, *onnxruntime.Tensor) error, name string, t *onnxruntime.Tensor, n int) error {
+	if n < len(s.bound) {
+		view, err := t.Prefix(n)
+		if err != nil {
+			return err
+		}
+		b.views = append(b.views, view)
+		t = view
+	}
+	return bind(name, t)
 }
 
 func (b *bound) close() {
@@ -175,7 +265,7 @@ func (s *slot) close() {
 			b.close()
 		}
 	}
-	for _, t := range []*onnxruntime.Tensor{s.input, s.boxes, s.scores} {
+	for _, t := range append(s.outputs, s.input, s.sizes) {
 		if t != nil {
 			t.Close()
 		}

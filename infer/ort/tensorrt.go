@@ -137,8 +137,12 @@ func (e *DeviceEngine) sourceModel() ([]byte, error) {
 
 // profile names the input shape of n images the way TensorRT's options do.
 func (e *DeviceEngine) profile(n int) string {
-	spec := e.model.meta.Input
-	return fmt.Sprintf("%s:%dx3x%dx%d", e.model.input, n, spec.Height, spec.Width)
+	in := &e.model.input
+	dims := make([]string, 0, 4)
+	for _, d := range in.shape(n) {
+		dims = append(dims, fmt.Sprint(d))
+	}
+	return in.name + ":" + strings.Join(dims, "x")
 }
 
 // tensorRTOptions are those that decide what is built. The provider wants all
@@ -151,7 +155,7 @@ func (e *DeviceEngine) tensorRTOptions(precision string) map[string]string {
 	if precision == precisionFP16 {
 		options["trt_fp16_enable"] = "1"
 	}
-	if e.model.anyBatch {
+	if e.model.batch == 0 {
 		options["trt_profile_min_shapes"] = e.profile(1)
 		options["trt_profile_opt_shapes"] = e.profile(e.largest())
 		options["trt_profile_max_shapes"] = e.profile(e.largest())
@@ -178,7 +182,7 @@ func (e *DeviceEngine) build(precision, dir string) ([]byte, error) {
 	if !strings.HasPrefix(e.opts.Model, builtin.Prefix) {
 		name = precisionFile
 	}
-	m, err := loadModelFor(e.library, e.opts.Model, name, opts)
+	m, err := loadModelFor(e.library, e.opts.source, name, opts)
 	if err != nil {
 		var refused *infer.ModelError
 		if errors.As(err, &refused) {

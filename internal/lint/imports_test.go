@@ -118,9 +118,11 @@ func TestImporters(t *testing.T) {
 		"github.com/labstack/echo/v4":         {"web/..."},
 		"github.com/prometheus/client_golang": {"internal/metrics", "web/..."},
 		"github.com/spf13/cobra":              {"cmd/..."},
-		"github.com/goccy/go-yaml":            {"internal/config"},
+		"github.com/goccy/go-yaml":            {"internal/config", "infer/model"},
 		"github.com/coreos/go-systemd/v22":    {"internal/sdnotify"},
 		"github.com/alexedwards/argon2id":     {"web/...", "cmd/..."},
+		"google.golang.org/protobuf":          {"infer/model/..."},
+		"edgecam/infer/model/fixture":         {}, // tests only
 	}
 	for pkg, imports := range importsOf(t) {
 		for p, file := range imports {

@@ -205,7 +205,7 @@ func (f *gpuFlight) read(c *cuda.Context, i int) error {
 	err := f.g.sides[f.side].filter.Read(i, &f.found[i])
 	var many *candidates.OverflowError
 	if errors.As(err, &many) {
-		f.whole[i].boxes, f.whole[i].scores, err = f.g.engine.Fetch(c, f.side, i)
+		f.whole[i], err = f.g.engine.Fetch(c, f.side, i)
 	}
 	return err
 }

@@ -14,7 +14,10 @@ const (
 	Undefined ElementType = 0
 	Float32   ElementType = 1
 	Uint8     ElementType = 2
+	Int32     ElementType = 6
+	Int64     ElementType = 7
 	Float16   ElementType = 10
+	Float64   ElementType = 11
 )
 
 func (t ElementType) String() string {

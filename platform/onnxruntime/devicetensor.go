@@ -19,7 +19,7 @@ func (l *Library) NewDeviceTensor(m DeviceMemory, element ElementType, shape ...
 	if err != nil {
 		return nil, err
 	}
-	size := n * element.size()
+	size := n * element.Size()
 	switch {
 	case size == 0:
 		return nil, fmt.Errorf("make tensor %v: edgecam passes no %v to a GPU", shape, element)
@@ -49,13 +49,17 @@ func (l *Library) wrapDevice(t *Tensor, m DeviceMemory, element ElementType, siz
 		uintptr(unsafe.Pointer(&t.shape[0])), uintptr(len(t.shape)), uintptr(element), uintptr(unsafe.Pointer(&t.handle)))
 }
 
-// size is the bytes of a value that a GPU tensor may hold, 0 = of no such.
-func (t ElementType) size() int {
+// Size is the bytes of a value of a type that tensors are made of, 0 = of no such.
+func (t ElementType) Size() int {
 	switch t {
-	case Float32:
+	case Int64, Float64:
+		return 8
+	case Float32, Int32:
 		return 4
 	case Float16:
 		return 2
+	case Uint8:
+		return 1
 	}
 	return 0
 }

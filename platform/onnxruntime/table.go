@@ -32,6 +32,7 @@ const (
 	fnGetTensorElementType                   function = 60
 	fnGetDimensionsCount                     function = 61
 	fnGetDimensions                          function = 62
+	fnGetTensorTypeAndShape                  function = 65
 	fnCreateMemoryInfo                       function = 68
 	fnCreateCpuMemoryInfo                    function = 69
 	fnAllocatorFree                          function = 76
@@ -43,6 +44,7 @@ const (
 	fnReleaseValue                           function = 96
 	fnReleaseRunOptions                      function = 97
 	fnReleaseTypeInfo                        function = 98
+	fnReleaseTensorTypeAndShapeInfo          function = 99
 	fnReleaseSessionOptions                  function = 100
 	fnSessionEndProfiling                    function = 110
 	fnSessionGetModelMetadata                function = 111
@@ -57,6 +59,8 @@ const (
 	fnReleaseIoBinding                       function = 135
 	fnBindInput                              function = 136
 	fnBindOutput                             function = 137
+	fnBindOutputToDevice                     function = 138
+	fnGetBoundOutputValues                   function = 140
 	fnAddRunConfigEntry                      function = 165
 	fnAppendTensorRT                         function = 170
 	fnCreateTensorRTProviderOptions          function = 171
@@ -107,8 +111,10 @@ func (f function) name() string {
 		return "CreateIoBinding"
 	case fnBindInput:
 		return "BindInput"
-	case fnBindOutput:
+	case fnBindOutput, fnBindOutputToDevice:
 		return "BindOutput"
+	case fnGetBoundOutputValues:
+		return "GetBoundOutputValues"
 	case fnAddSessionConfigEntry:
 		return "AddSessionConfigEntry"
 	case fnAppendCUDA:

@@ -22,13 +22,13 @@ func (l *Library) NewTensor(shape ...int64) (*Tensor, error) {
 	return l.NewTensorOf(Float32, shape...)
 }
 
-// NewTensorOf is NewTensor for float32 or float16.
+// NewTensorOf is NewTensor for any type that has a Size.
 func (l *Library) NewTensorOf(element ElementType, shape ...int64) (*Tensor, error) {
 	n, err := elements(shape)
 	if err != nil {
 		return nil, err
 	}
-	if element.size() == 0 {
+	if element.Size() == 0 {
 		return nil, fmt.Errorf("make tensor %v: edgecam makes none of %v", shape, element)
 	}
 	if err := l.hold(); err != nil {
@@ -45,7 +45,7 @@ func (l *Library) NewTensorOf(element ElementType, shape ...int64) (*Tensor, err
 		t.Close()
 		return nil, fmt.Errorf("make tensor %v: %w", shape, err)
 	}
-	t.bytes = unsafe.Slice((*byte)(pointer(data)), n*element.size())
+	t.bytes = unsafe.Slice((*byte)(pointer(data)), n*element.Size())
 	clear(t.bytes)
 	if element == Float32 {
 		t.data = unsafe.Slice((*float32)(pointer(data)), n)

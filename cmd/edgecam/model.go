@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"edgecam/infer"
+	"edgecam/infer/builtin"
+	"edgecam/infer/model"
+	"edgecam/infer/ort"
+	"edgecam/platform/onnxruntime"
+)
+
+func newModel() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "model",
+		Short: "Look into model files",
+		Args:  exactArgs(0, "a sub-command"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newModelInspect())
+	return cmd
+}
+
+// inspectOptions are the flags of `model inspect`.
+type inspectOptions struct {
+	json            bool
+	image, out      string
+	threshold       float32
+	library         string
+	labels          string
+	family          string
+	color, layout   string
+	letterbox, size string
+	iou             float32
+}
+
+func newModelInspect() *cobra.Command {
+	var o inspectOptions
+	cmd := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Say what an ONNX file is, with the evidence, and whether it runs here",
+		Long: "Inspect reads an ONNX file (or " + builtin.NanoDetG + "): family, input, how the outputs are read, labels, cost, each with its\n" +
+			"evidence. What the file does not tell is asked for by the key of the configuration. With ONNX Runtime the model is\n" +
+			"run and timed; with --image its detections are listed and drawn into a PNG.\n" +
+			"Exit code 0: edgecam can use the file; 1: it cannot, or is missing something.",
+		Args: exactArgs(1, "the path of an ONNX file"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args[0], cmd.OutOrStdout()) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.StringVar(&o.image, "image", "", "a JPEG or PNG to find objects in")
+	f.StringVar(&o.out, "out", "detections.png", "where --image draws what was found")
+	f.Float32Var(&o.threshold, "threshold", 0.45, "least score of what --image shows")
+	f.StringVar(&o.library, "library", "", "path of libonnxruntime.so (default: it is searched for)")
+	f.StringVar(&o.labels, "labels", "", "file of labels, as inference.model.labels")
+	f.StringVar(&o.family, "family", "", "as inference.model.family: "+strings.Join(model.Families(), ", "))
+	f.StringVar(&o.size, "size", "", "WIDTHxHEIGHT, as inference.model.input.size")
+	f.StringVar(&o.layout, "layout", "", "NCHW or NHWC, as inference.model.input.layout")
+	f.StringVar(&o.color, "color", "", "RGB or BGR, as inference.model.input.color")
+	f.StringVar(&o.letterbox, "letterbox", "", "center or top_left, as inference.model.input.letterbox")
+	f.Float32Var(&o.iou, "iou", 0, "overlap above which boxes are dropped, as inference.model.nms.iou")
+	return cmd
+}
+
+func (o *inspectOptions) overrides() (model.Overrides, error) {
+	v := model.Overrides{LabelsFile: o.labels, Family: o.family, Layout: o.layout, Color: o.color, Letterbox: o.letterbox, IoU: o.iou}
+	if o.size != "" {
+		var rest string
+		if n, _ := fmt.Sscanf(o.size+" .", "%dx%d %s", &v.Width, &v.Height, &rest); n != 3 || rest != "." || v.Width < 1 || v.Height < 1 {
+			return v, &usageError{fmt.Errorf("--size is %q, wanted like 640x640", o.size)}
+		}
+	}
+	if err := v.Check(); err != nil {
+		return v, &usageError{err}
+	}
+	if !(o.threshold >= 0 && o.threshold <= 1) {
+		return v, &usageError{fmt.Errorf("--threshold is %v, wanted 0 to 1", o.threshold)}
+	}
+	return v, nil
+}
+
+// inspection is what the command prints.
+type inspection struct {
+	*model.Report
+	Runtime    string  `json:"runtime,omitempty"` // version of ONNX Runtime
+	Detections []found `json:"detections,omitempty"`
+	Image      string  `json:"image,omitempty"` // the PNG
+}
+
+// found is a detection in fractions of the picture.
+type found struct {
+	Label string     `json:"label"`
+	Score float32    `json:"score"`
+	Box   [4]float32 `json:"box"`
+}
+
+func (o *inspectOptions) run(file string, w io.Writer) error {
+	v, err := o.overrides()
+	if err != nil {
+		return err
+	}
+	report, err := inspectModel(file, v)
+	if report == nil {
+		return err
+	}
+	result := &inspection{Report: report}
+	if err == nil {
+		err = o.try(file, result)
+	}
+	write := result.writeText
+	if o.json {
+		write = result.writeJSON
+	}
+	if wrong := write(w); wrong != nil {
+		return wrong
+	}
+	return err
+}
+
+// inspectModel looks into a file or a built-in model.
+func inspectModel(file string, v model.Overrides) (*model.Report, error) {
+	if !strings.HasPrefix(file, builtin.Prefix) {
+		return model.Inspect(file, v)
+	}
+	content, err := builtin.Model(file, "fp32")
+	if err != nil {
+		return nil, err
+	}
+	return model.InspectBytes(file, content, v)
+}
+
+// try runs the model where there is an ONNX Runtime.
+func (o *inspectOptions) try(file string, r *inspection) error {
+	if r.OnlyTensorRT() {
+		r.Providers = []string{"tensorrt"}
+		r.Notes = append(r.Notes, "not run here: its NMS is TensorRT's plugin")
+		return nil
+	}
+	opts := ort.Options{Library: o.library, Model: file, Concurrency: 1, NMSIoU: o.iou}
+	if !strings.HasPrefix(file, builtin.Prefix) {
+		opts.Spec = &r.Spec
+	}
+	engine, err := ort.New(opts)
+	var missing *onnxruntime.UnavailableError
+	if errors.As(err, &missing) && o.library == "" && o.image == "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("not run: %v", err))
+		return nil
+	}
+	if err != nil {
+		var refused *infer.ModelError
+		if errors.As(err, &refused) {
+			r.Refusal = refused.Err.Error()
+		}
+		return err
+	}
+	defer engine.Close() //nolint:errcheck // nothing is left to save
+	info := engine.Info()
+	r.Providers, r.MSPerImage, r.Runtime = []string{info.Provider}, info.ProbeMS, info.Version
+	if o.image == "" {
+		return nil
+	}
+	return o.show(engine, r)
+}
+
+func (r *inspection) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
