@@ -8,6 +8,7 @@ import (
 
 	"edgecam/capture/rtsp"
 	"edgecam/infer/builtin"
+	"edgecam/infer/model"
 	"edgecam/internal/config"
 )
 
@@ -15,8 +16,8 @@ func newCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration file and say everything that is wrong with it",
-		Long: "Check reads FILE as `edgecam run` would, secrets and environment included, and prints every\n" +
-			"problem with its line. It connects to nothing. Exit code 0: fine; 78: not.",
+		Long: "Check reads FILE as `edgecam run` would, secrets, environment and model files included, and\n" +
+			"prints every problem with its line. It connects to nothing. Exit code 0: fine; 78: not.",
 		Args: exactArgs(1, "one configuration file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(args[0])
@@ -45,7 +46,10 @@ func (e *configError) Error() string { return e.err.Error() }
 func (e *configError) Unwrap() error { return e.err }
 
 func configOptions() config.Options {
-	return config.Options{Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check}
+	return config.Options{
+		Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check,
+		Families: model.Families(), CheckModel: newModelFiles().check,
+	}
 }
 
 func checkURL(raw, username, password string) error {

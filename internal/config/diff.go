@@ -25,7 +25,7 @@ func Diff(from, to *Config) Changes {
 	c := Changes{
 		Server:    !reflect.DeepEqual(from.Server, to.Server),
 		GPU:       from.GPU != to.GPU,
-		Inference: from.Inference != to.Inference,
+		Inference: !reflect.DeepEqual(from.Inference, to.Inference),
 		Memory:    from.Memory != to.Memory,
 		Log:       from.Log != to.Log,
 		StateDir:  from.StateDir != to.StateDir,
