@@ -200,9 +200,32 @@ func (e *DeviceEngine) Stream() cuda.Stream { return e.stream }
 // Boxes is the number of boxes of each image, as the outputs count them.
 func (e *DeviceEngine) Boxes() int { return e.model.boxes }
 
-// Layout says how the outputs become boxes and scores: nil where they are boxes in
-// input pixels and finished scores.
-func (e *DeviceEngine) Layout() *infer.Layout { return e.model.layout }
+// NewReader makes what reads the outputs. iou is the overlap above which NMS drops a
+// box, where nothing is known better; 0: 0.6.
+func (e *DeviceEngine) NewReader(iou float32) (Reader, error) { return e.model.newReader(iou) }
+
+// Filter says how a filter on the device finds what counts in Outputs, where in the
+// outputs plan does, nil for boxes in input pixels and finished scores. Where why is
+// not empty none can: outputs are fetched whole, for that reason.
+func (e *DeviceEngine) Filter() (plan *infer.FilterPlan, half bool, why string) {
+	m := e.model
+	b, s := m.outputs[m.boxesPort()].element, m.outputs[m.scoresPort()].element
+	half = s == onnxruntime.Float16
+	if m.layout == nil {
+		if b != s {
+			return nil, half, "one of boxes and scores is float16, the other float32"
+		}
+		return nil, half, ""
+	}
+	plan, err := m.layout.FilterPlan()
+	switch {
+	case err != nil:
+		return nil, half, err.Error()
+	case b != s || b != onnxruntime.Float32 && b != onnxruntime.Float16:
+		return nil, half, fmt.Sprintf("its outputs are %v and %v", b, s)
+	}
+	return plan, half, ""
+}
 
 // Input is a side's tensor [MaxBatch,3,Height,Width], to be written before Run, in
 // float16 if half, else float32.

@@ -17,7 +17,7 @@ type slot struct {
 	engine *Engine
 	model  *model
 	held   atomic.Bool // acquired and not released
-	reader reader
+	reader Reader
 
 	staged  []float32 // the images as infer.InputSpec says, where the tensor takes them in another form
 	input   *onnxruntime.Tensor
@@ -189,7 +189,7 @@ func (s *slot) read(i, n int, dst []infer.Detection) (dets []infer.Detection, ze
 		p := &s.model.outputs[k]
 		s.image[p.place] = p.part(s.whole[k], i, n)
 	}
-	return s.reader.read(i, s.image, dst)
+	return s.reader.Read(i, s.image, dst)
 }
 
 // bind makes the binding for n images.

@@ -67,7 +67,7 @@ type GPU struct {
 	viewers    gpuViewers
 	decoded    decodedMark
 
-	nms   *infer.Decoder // of the worker
+	nms   ort.Reader // of the worker
 	zeros zeroStreak
 }
 
@@ -134,10 +134,7 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 		return err
 	}
 	info := g.engine.Info()
-	g.nms, err = infer.NewDecoder(infer.DecoderOptions{
-		Width: info.Input.Width, Height: info.Input.Height, Boxes: g.engine.Boxes(), Classes: len(info.Labels), IoU: o.NMSIoU,
-	})
-	if err != nil {
+	if g.nms, err = g.engine.NewReader(o.NMSIoU); err != nil {
 		return err
 	}
 	if err := g.openStrategies(info, o); err != nil {
@@ -180,8 +177,8 @@ func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
 }
 
 func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
-	_, half := g.engine.Input(0)
-	if g.prep, err = preprocess.NewGPU(c, info.Input, preprocess.GPUOptions{Half: half, MaxBatch: info.MaxBatch}); err != nil {
+	_, halfInput := g.engine.Input(0)
+	if g.prep, err = preprocess.NewGPU(c, info.Input, preprocess.GPUOptions{Half: halfInput, MaxBatch: info.MaxBatch}); err != nil {
 		return err
 	}
 	for _, s := range []*cuda.Stream{&g.preparing, &g.collecting} {
@@ -189,13 +186,13 @@ func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
 			return err
 		}
 	}
-	_, _, boxesHalf, scoresHalf := g.engine.Outputs(0)
-	if boxesHalf != scoresHalf {
-		return errors.New("filter candidates: one of boxes and scores is float16, the other float32: export the model with one type")
+	plan, half, why := g.engine.Filter()
+	if why != "" {
+		g.logger.Info("outputs are read whole from the card", "reason", why)
 	}
 	for side := range g.sides {
-		err = g.sides[side].open(c, candidates.Options{
-			MaxBatch: info.MaxBatch, Boxes: g.engine.Boxes(), Classes: len(info.Labels), Half: scoresHalf,
+		err = g.sides[side].open(c, why == "", candidates.Options{
+			MaxBatch: info.MaxBatch, Boxes: g.engine.Boxes(), Classes: len(info.Labels), Half: half, Plan: plan,
 		})
 		if err != nil {
 			return err

@@ -36,13 +36,9 @@ type gpuFlight struct {
 	// of the visits, and of finish once they have succeeded
 	sources []preprocess.Source
 	found   []infer.Candidates
-	whole   []wholeOutputs // of images with more candidates than the filter holds
-	waiting bool           // the engine's run is left to finish
+	whole   [][][]float32 // all outputs, of images with more candidates than the filter holds
+	waiting bool          // the engine's run is left to finish
 }
-
-// wholeOutputs are the model's outputs for one image. They take a megabyte across
-// the bus: only a threshold that lets nearly anything through leads to them.
-type wholeOutputs struct{ boxes, scores []float32 }
 
 func newGPURunner(ctx context.Context, g *GPU) runner {
 	r := &gpuRunner{g: g, ctx: ctx}
@@ -57,7 +53,7 @@ func newGPUFlight(g *GPU, side int) *gpuFlight {
 	n := info.MaxBatch
 	f := &gpuFlight{
 		g: g, side: side, own: newGPUBatch(n, len(info.Labels)),
-		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n), whole: make([]wholeOutputs, n),
+		sources: make([]preprocess.Source, n), found: make([]infer.Candidates, n), whole: make([][][]float32, n),
 	}
 	f.queue, f.collect = f.queueAll, f.collectAll
 	f.counts = func(class int) float32 { return f.own.threshold(0, class) }
@@ -199,12 +195,16 @@ func (f *gpuFlight) await(c *cuda.Context) error {
 }
 
 // read takes what the filter left of an image, or its whole outputs where that
-// was too much.
-func (f *gpuFlight) read(c *cuda.Context, i int) error {
-	f.whole[i] = wholeOutputs{}
-	err := f.g.sides[f.side].filter.Read(i, &f.found[i])
+// was too much or there is no filter. They take a megabyte across the bus: of a
+// model with one, only a threshold that lets nearly anything through leads to them.
+func (f *gpuFlight) read(c *cuda.Context, i int) (err error) {
+	f.whole[i] = nil
+	filter := f.g.sides[f.side].filter
+	if filter != nil {
+		err = filter.Read(i, &f.found[i])
+	}
 	var many *candidates.OverflowError
-	if errors.As(err, &many) {
+	if filter == nil || errors.As(err, &many) {
 		f.whole[i], err = f.g.engine.Fetch(c, f.side, i)
 	}
 	return err
@@ -228,8 +228,8 @@ func (f *gpuFlight) decode(out [][]infer.Detection) error {
 }
 
 func (f *gpuFlight) decodeImage(i int, to []infer.Detection) (dets []infer.Detection, zero bool, err error) {
-	if w := &f.whole[i]; w.scores != nil {
-		return f.g.nms.Decode(w.boxes, w.scores, to)
+	if w := f.whole[i]; w != nil {
+		return f.g.nms.Read(i, w, to)
 	}
 	return f.g.nms.DecodeCandidates(&f.found[i], to)
 }

@@ -14,18 +14,20 @@ import (
 // hand a batch on from each to the next. So the pictures of one batch are prepared
 // while the engine works on the one before, and nobody waits but finish.
 type gpuSide struct {
-	filter   *candidates.Filter
-	prepared cuda.Event // the input is written
-	inferred cuda.Event // the outputs are
-	finished cuda.Event // the candidates lie in host memory
+	filter   *candidates.Filter // nil where outputs are read whole
+	prepared cuda.Event         // the input is written
+	inferred cuda.Event         // the outputs are
+	finished cuda.Event         // the candidates lie in host memory
 	// unclear says that work may be under way which no event stands for: the side
 	// must not be used before the streams are empty.
 	unclear bool
 }
 
-func (s *gpuSide) open(c *cuda.Context, o candidates.Options) (err error) {
-	if s.filter, err = candidates.New(c, o); err != nil {
-		return err
+func (s *gpuSide) open(c *cuda.Context, filters bool, o candidates.Options) (err error) {
+	if filters {
+		if s.filter, err = candidates.New(c, o); err != nil {
+			return err
+		}
 	}
 	for _, e := range []*cuda.Event{&s.prepared, &s.inferred, &s.finished} {
 		if *e, err = c.NewEvent(false); err != nil {
@@ -88,9 +90,11 @@ func (g *GPU) filter(c *cuda.Context, side, n int, threshold func(image, class i
 	if err := c.After(g.collecting, s.inferred); err != nil {
 		return err
 	}
-	boxes, scores, _, _ := g.engine.Outputs(side)
-	if err := s.filter.Launch(c, g.collecting, n, boxes, scores, threshold); err != nil {
-		return err
+	if s.filter != nil {
+		boxes, scores, _, _ := g.engine.Outputs(side)
+		if err := s.filter.Launch(c, g.collecting, n, boxes, scores, threshold); err != nil {
+			return err
+		}
 	}
 	return c.Record(s.finished, g.collecting)
 }
