@@ -57,7 +57,7 @@ type ModelProblem struct {
 }
 
 // Named gives every model by its name, inference.model as DefaultModel, with its
-// threshold and overlap filled in.
+// threshold filled in.
 func (i *Inference) Named() map[string]Model {
 	out := maps.Clone(i.Models)
 	if out == nil {
@@ -67,9 +67,6 @@ func (i *Inference) Named() map[string]Model {
 	for name, m := range out {
 		if m.ScoreThreshold == 0 {
 			m.ScoreThreshold = i.ScoreThreshold
-		}
-		if m.NMS.IoU == 0 {
-			m.NMS.IoU = i.NMSIoU
 		}
 		out[name] = m
 	}

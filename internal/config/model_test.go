@@ -140,7 +140,7 @@ func TestNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]config.Model{
-		"default": {File: "/etc/edgecam/a.onnx", ScoreThreshold: 0.4, NMS: config.NMS{IoU: 0.7}},
+		"default": {File: "/etc/edgecam/a.onnx", ScoreThreshold: 0.4},
 		"b":       {File: "/etc/edgecam/b.onnx", ScoreThreshold: 0.2, NMS: config.NMS{IoU: 0.5}},
 	}
 	if got := cfg.Inference.Named(); !reflect.DeepEqual(got, want) {
