@@ -1,5 +1,7 @@
 // Package infer says what an inference engine is and turns a detector's raw
-// numbers into detections.
+// numbers into detections: a Layout describes the outputs, a LayoutDecoder reads
+// them. Boxes in input pixels with finished scores, as in the built-in models, have
+// a Decoder of their own.
 //
 // # Position
 //
@@ -16,12 +18,12 @@
 //
 // # Concurrency
 //
-// Engines are safe for concurrent use, a Slot and a Decoder are not.
+// Engines are safe for concurrent use, a Slot and the decoders are not.
 //
 // # Failure
 //
 // A model that cannot be used is a *ModelError at load, with file and reason.
 // A model that gives numbers that cannot be (NaN, infinite, scores beyond
-// 0..1, inverted boxes) is an *UnhealthyError at run: an empty result would
-// read as an empty scene.
+// 0..1, inverted boxes, classes that it does not have) is an *UnhealthyError at
+// run: an empty result would read as an empty scene.
 package infer

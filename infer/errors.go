@@ -25,7 +25,7 @@ func (e *ModelError) Try() string { return e.Hint }
 // UnhealthyError says that a run gave a number that cannot be, and where.
 type UnhealthyError struct {
 	Image  int    // of the batch
-	Output string // boxes or scores
+	Output string // boxes, scores; of lists also classes, count, selected
 	Index  int    // of the first such value in the image's part of the output
 	Value  float32
 	Reason string

@@ -18,6 +18,7 @@ const (
 type Metadata struct {
 	Labels []string
 	Input  InputSpec
+	NHWC   bool // the input is [N,height,width,3] instead of [N,3,height,width]
 }
 
 // ParseMetadata reads the keys of the family "boxes-scores": one output of
@@ -28,7 +29,7 @@ type Metadata struct {
 //	family           boxes-scores
 //	task             detect (the default)
 //	input_size       JSON [width, height] in pixels
-//	input_layout     NCHW
+//	input_layout     NCHW or NHWC
 //	color_order      RGB or BGR
 //	mean, std        JSON [c0, c1, c2] in the order of color_order
 //	scale            factor on the samples 0..255 before mean and std (default 1)
@@ -43,12 +44,11 @@ func ParseMetadata(props map[string]string) (Metadata, error) {
 	if _, ok := props["task"]; ok {
 		p.want("task", "detect")
 	}
-	p.want("input_layout", "NCHW")
 	p.want("box_format", "xyxy")
 	p.want("box_units", "input_pixels")
 	p.want("scores_activated", "true")
 
-	m := Metadata{Labels: p.labels("names")}
+	m := Metadata{Labels: p.labels("names"), NHWC: p.oneOf("input_layout", "NCHW", "NHWC") == 1}
 	m.Input.Width, m.Input.Height = p.size("input_size")
 	m.Input.Order = ColorOrder(p.oneOf("color_order", "RGB", "BGR"))
 	m.Input.Align = Align(p.oneOf("letterbox", "center", "top_left"))

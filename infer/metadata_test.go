@@ -51,7 +51,7 @@ func TestParseMetadataNamesTheKey(t *testing.T) {
 	tests := []struct{ name, key, value, want string }{
 		{"family", "family", "yolo", `metadata family: is "yolo", edgecam knows boxes-scores`},
 		{"task", "task", "pose", `metadata task: is "pose", edgecam knows detect`},
-		{"layout", "input_layout", "NHWC", `metadata input_layout: is "NHWC", edgecam knows NCHW`},
+		{"layout", "input_layout", "CHWN", `metadata input_layout: is "CHWN", edgecam knows NCHW, NHWC`},
 		{"order", "color_order", "GRB", `metadata color_order: is "GRB", edgecam knows RGB, BGR`},
 		{"letterbox", "letterbox", "stretch", `metadata letterbox: is "stretch", edgecam knows center, top_left`},
 		{"pad", "letterbox_pad", "256", `metadata letterbox_pad: is "256", wanted a number from 0 to 255`},

@@ -87,6 +87,7 @@ func TestHelpEverywhere(t *testing.T) {
 		{"check", "--help"},
 		{"sim", "--help"},
 		{"doctor", "--help"},
+		{"model", "inspect", "--help"},
 		{"bench", "--help"},
 		{"bench", "pipeline", "--help"},
 		{"hash-password", "--help"},

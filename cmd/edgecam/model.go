@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"edgecam/infer/builtin"
 	"edgecam/infer/model"
 	"edgecam/infer/ort"
+	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
 )
 
@@ -162,10 +164,30 @@ func (o *inspectOptions) try(file string, r *inspection) error {
 	defer engine.Close() //nolint:errcheck // nothing is left to save
 	info := engine.Info()
 	r.Providers, r.MSPerImage, r.Runtime = []string{info.Provider}, info.ProbeMS, info.Version
+	if cards := detect(cuda.New(cuda.Options{})).GPUs; len(cards) > 0 {
+		o.offer(r)
+	}
 	if o.image == "" {
 		return nil
 	}
 	return o.show(engine, r)
+}
+
+// offer names what a card and its ONNX Runtime could run the model with. Only `run` and `doctor` take a card into use.
+func (o *inspectOptions) offer(r *inspection) {
+	library, _, err := onnxruntime.FindGPU(o.library)
+	if err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("there is a GPU, but: %v", err))
+		return
+	}
+	defer library.Close()
+	names, err := library.Providers()
+	offered := []string{"cuda"}
+	if err == nil && slices.Contains(names, "TensorrtExecutionProvider") {
+		offered = append(offered, "tensorrt")
+	}
+	r.Providers = append(r.Providers, offered...)
+	r.Notes = append(r.Notes, strings.Join(offered, " and ")+": offered by the GPU's ONNX Runtime, not tried here")
 }
 
 func (r *inspection) writeJSON(w io.Writer) error {

@@ -6,7 +6,8 @@
 // An engine that runs on a GPU launches a Filter behind the model, on the same
 // stream, and hands what it read to infer.Decoder.DecodeCandidates. The answer is
 // that of infer.Decoder.Decode on the whole outputs, for healthy and for broken
-// ones.
+// ones. With an infer.FilterPlan it does the same for infer.LayoutDecoder: boxes and
+// scores are then handed on as they are, and what they mean is decided in Go.
 //
 // # Ownership
 //

@@ -71,6 +71,49 @@ func TestHardwareFilterAgreesWithDecode(t *testing.T) {
 	}
 }
 
+// hardwareLayout is a layoutRig whose outputs are brought to the device.
+func hardwareLayout(t *testing.T, dev *cuda.Device, name string, half bool, images int) *layoutRig {
+	t.Helper()
+	r := newLayoutRig(t, dev, layouts()[name], half, images)
+	var boxes, scores cuda.DevicePtr
+	r.do(t, func(c *cuda.Context) (err error) {
+		if boxes, err = c.Alloc(len(r.boxes)); err == nil && !r.joined {
+			scores, err = c.Alloc(len(r.scores))
+		}
+		return err
+	})
+	r.upload = func(c *cuda.Context, b, s []byte) (cuda.DevicePtr, cuda.DevicePtr, error) {
+		if r.joined {
+			return boxes, boxes, c.CopyInNow(boxes, b)
+		}
+		return boxes, scores, errors.Join(c.CopyInNow(boxes, b), c.CopyInNow(scores, s))
+	}
+	t.Cleanup(func() {
+		err := dev.Do(context.Background(), "free", func(c *cuda.Context) error {
+			err := c.Free(boxes)
+			if !r.joined {
+				err = errors.Join(err, c.Free(scores))
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func TestHardwareLayoutFilterAgreesWithDecode(t *testing.T) {
+	dev := hardware(t)
+	for name := range layouts() {
+		for _, half := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s half=%v", name, half), func(t *testing.T) {
+				hardwareLayout(t, dev, name, half, 16).agreeOnLayout(t, 24)
+			})
+		}
+	}
+}
+
 func TestHardwareFilterSpeed(t *testing.T) {
 	dev := hardware(t)
 	for _, half := range []bool{false, true} {

@@ -92,6 +92,8 @@ func (g *graph) origin(value string) (*onnx.Node, string) {
 type piece struct {
 	width int64
 	value string
+	// written: numbers are put into it in place afterwards.
+	written bool
 }
 
 // pieces takes a value apart whose rows are width numbers, where the graph puts them together.
@@ -101,14 +103,18 @@ func (g *graph) pieces(value string, width int64) []piece {
 
 func (g *graph) apart(value string, width int64, depth int) []piece {
 	n, at := g.origin(value)
-	whole := []piece{{width, value}}
+	whole := []piece{{width: width, value: value}}
 	if n == nil || depth > 8 {
 		return whole
 	}
 	switch n.Op {
 	case "Concat", "QLinearConcat":
-	case "ScatterND": // columns are written in place
-		return g.apart(n.Inputs[0], width, depth+1)
+	case "ScatterND":
+		all := g.apart(n.Input(0), width, depth+1)
+		for i := range all {
+			all[i].written = true
+		}
+		return all
 	default:
 		return whole
 	}

@@ -87,8 +87,9 @@ func (in *inspector) pictures() *onnx.Value {
 		switch {
 		case len(v.Dims) == 4 || len(v.Dims) == 3:
 			found = append(found, v)
-		case sizesInput(v):
-			in.rep.Spec.Input.Sizes = &SizesInput{Name: v.Name, Type: v.Type.String()}
+		case sizesInput(v) && in.rep.Spec.Input.Sizes == nil:
+			// Keras says (height, width), and calls it a shape.
+			in.rep.Spec.Input.Sizes = &SizesInput{Name: v.Name, Type: v.Type.String(), HeightFirst: strings.Contains(strings.ToLower(v.Name), "shape")}
 		default:
 			in.refuse("has an input %s: edgecam feeds pictures, and perhaps their sizes [batch,2]", name(v))
 			return nil
@@ -121,7 +122,7 @@ func (in *inspector) layout(v *onnx.Value) bool {
 	first, last := v.Dims[rank-3], v.Dims[rank-1]
 	prefix := strings.Repeat("N", rank-3)
 	evidence := fmt.Sprintf("input %s", name(v))
-	var c Certainty = FromShape
+	c := FromShape
 	switch want := strings.ToUpper(in.o.Layout); {
 	case first == 3 && last != 3:
 		i.Layout = prefix + "CHW"

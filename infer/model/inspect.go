@@ -18,7 +18,6 @@ type inspector struct {
 	o      Overrides
 	model  *onnx.Model
 	g      *graph
-	size   [2]int // width and height that shapes are followed with
 	outs   []tensor
 	broken []string // why the file cannot be used
 }
@@ -112,7 +111,7 @@ func (in *inspector) inspect() {
 		in.note("it ends in TensorRT's plugin for NMS: only the provider tensorrt runs it")
 	}
 	if err := in.model.Check(); err != nil {
-		in.note("%v: whether it runs depends on the ONNX Runtime on this machine", err)
+		in.note("%s: whether it runs depends on the ONNX Runtime on this machine", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	in.checkOverrides()
 	if !in.input() {

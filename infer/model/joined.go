@@ -28,7 +28,7 @@ func cellsOf(levels []infer.Level) (n int64) {
 
 // rowsOf finds the grid whose cells are so many rows, and how many rows each cell has.
 func (in *inspector) rowsOf(rows int64) (levels []infer.Level, each int64) {
-	for _, strides := range [][]int{{8, 16, 32}, {8, 16, 32, 64}, {16, 32}, {4, 8, 16, 32}, {32}, {16}} {
+	for _, strides := range [][]int{{8, 16, 32}, {8, 16, 32, 64}, {16, 32}, {4, 8, 16, 32}} {
 		levels := in.grid(strides...)
 		switch n := cellsOf(levels); rows {
 		case n:
@@ -206,10 +206,13 @@ func (x *table) activation(column int64, why *string) infer.Activation {
 	return infer.None
 }
 
-// boxes tells how the four numbers at a column were made.
+// bare tells whether what begins at a column comes straight from a layer of weights.
 func (x *table) bare(column int64) (yes, known bool) {
 	p := x.at(column)
-	if p == nil || !x.known() {
+	switch {
+	case p != nil && p.written:
+		return false, true
+	case p == nil || !x.known():
 		return false, false
 	}
 	return x.in.g.bare(p.value)
@@ -261,7 +264,11 @@ func (x *table) anchored() *match {
 		return nil // raw, and without the anchors
 	}
 	l := x.layout()
-	l.Classes, l.At.Object, l.At.Scores, l.OneClass = int(x.values)-5, 4, 5, true
+	extra := x.masks()
+	l.Classes, l.At.Object, l.At.Scores, l.OneClass = int(x.values)-5-extra, 4, 5, true
+	if l.Classes < 1 {
+		return nil
+	}
 	why := x.shape() + ", as for three anchors; a box, an objectness and the classes"
 	l.Activation = x.activation(4, &why)
 	family := YOLOv5
@@ -269,7 +276,11 @@ func (x *table) anchored() *match {
 		family = YOLOv7
 		why += "; the last layer has YOLOv7's number"
 	}
-	return &match{family: family, layout: l, why: why, c: FromShape, notes: []string{"YOLOv5 and YOLOv7 are read alike"}}
+	m := &match{family: family, layout: l, why: why, c: FromShape, notes: []string{"YOLOv5 and YOLOv7 are read alike"}}
+	if extra > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("the last %d values of a row, coefficients of masks, are not used", extra))
+	}
+	return m
 }
 
 // mentions tells whether values of the graph are called so.
@@ -290,12 +301,12 @@ func (x *table) object() (yes, known bool) {
 	if !x.known() {
 		return false, false
 	}
-	return x.cut(4) && x.cut(5), true
+	return x.cut(4) && x.cut(5) || x.sizesByExp(), true
 }
 
 // yolox: boxes of cells, or decoded in the graph.
 func (x *table) yolox() *match {
-	if x.byValue || x.each != 1 || x.values < 6 {
+	if x.byValue || x.each != 1 || x.values < 6 || x.in.ultralytics() {
 		return nil
 	}
 	if object, known := x.object(); known && !object {
@@ -321,6 +332,9 @@ func (x *table) yolox() *match {
 
 // sizesByExp tells whether width and height go through an exponential.
 func (x *table) sizesByExp() bool {
+	if p := x.at(0); p != nil && p.written {
+		return x.in.g.has("Exp")
+	}
 	p := x.at(2)
 	if p == nil {
 		return false
@@ -346,7 +360,7 @@ func (x *table) sizesByExp() bool {
 
 // yolov6: decoded, with an objectness that is always 1.
 func (x *table) yolov6() *match {
-	if x.byValue || x.each != 1 || x.values < 6 {
+	if x.byValue || x.each != 1 || x.values < 6 || x.in.ultralytics() {
 		return nil
 	}
 	if object, known := x.object(); known && !object {
@@ -364,16 +378,20 @@ func (x *table) yolov6() *match {
 
 // yolov8: a box and the classes, perhaps values for masks or key points.
 func (x *table) yolov8() *match {
-	if x.each > 1 || x.each == 0 && !x.byValue && !x.in.ultralytics() || x.values < 5 {
+	if x.each > 1 || x.each == 0 && !x.byValue || x.values < 5 {
 		return nil
 	}
-	if object, known := x.object(); known && object && x.values > 5 {
+	if object, known := x.object(); known && object && x.values > 5 && !x.byValue && !x.in.ultralytics() {
 		return nil
 	}
 	if x.known() && !x.cut(4) && !x.cut(64) {
 		return nil
 	}
 	extra, what := x.extra()
+	if extra == 1 {
+		x.in.refuse("output %v has one more number a row than boxes and classes, as for turned boxes: edgecam shows upright ones", x.t)
+		return nil
+	}
 	l := x.layout()
 	l.At.Scores, l.OneClass = 4, true
 	why := x.shape() + "; a box and the classes"
@@ -427,11 +445,8 @@ func (in *inspector) ultralytics() bool {
 
 // extra is how many values of a row belong to masks, key points or the like.
 func (x *table) extra() (n int, what string) {
-	for i := range x.in.outs {
-		d := x.in.outs[i].dims
-		if i != x.t.place && len(d) == 3 && d[0] > 0 && d[0] < x.values-4 && d[1] > d[0]/2 {
-			return int(d[0]), "coefficients of masks"
-		}
+	if n := x.masks(); n > 0 {
+		return n, "coefficients of masks"
 	}
 	var points []int
 	if json.Unmarshal([]byte(x.in.rep.Metadata["kpt_shape"]), &points) == nil && len(points) == 2 && points[0] > 0 && points[1] > 0 && points[0]*points[1] < int(x.values) {
@@ -441,6 +456,17 @@ func (x *table) extra() (n int, what string) {
 		return int(x.pieces[2].width), "made apart from boxes and scores"
 	}
 	return 0, ""
+}
+
+// masks is how many coefficients of masks a row has: as many as there are prototypes in another output.
+func (x *table) masks() int {
+	for i := range x.in.outs {
+		d := x.in.outs[i].dims
+		if i != x.t.place && len(d) == 3 && d[0] > 0 && d[0] < x.values-4 && d[1] > d[0]/2 {
+			return int(d[0])
+		}
+	}
+	return 0
 }
 
 // detr: finished boxes in fractions, and the classes of every query.

@@ -38,7 +38,7 @@ func (in *inspector) parts() (boxes, scores, classes, count *tensor) {
 		d := t.dims
 		switch {
 		case t.called("raw_", "anchor", "multiclass"):
-		case len(d) == 2 && d[1] == 4 && t.float() && boxes == nil:
+		case len(d) == 2 && (d[1] == 4 || d[1] < 0 && t.called("boxes")) && t.float() && boxes == nil:
 			boxes = t
 		case t.called("num", "count") && (len(d) == 0 || len(d) == 1 && d[0] <= 1):
 			count = t
@@ -118,6 +118,11 @@ func (in *inspector) listFamily(m *match, boxes, classes, count *tensor) {
 		}
 	}
 	l.Classes = in.classesOf(classes)
+	for i := range in.outs { // of TensorFlow: the background and all classes of each detection
+		if d := in.outs[i].dims; l.Classes == 0 && in.outs[i].called("multiclass_scores") && len(d) == 2 && d[1] > 1 {
+			l.Classes = int(d[1]) - 1
+		}
+	}
 }
 
 func (in *inspector) node(op string) *onnx.Node {
@@ -157,13 +162,16 @@ func (in *inspector) modulus(value string) int {
 				return int(v[0])
 			}
 			return 0
-		case "Sub", "Mul":
-			next := n.Input(1)
-			if n.Op == "Mul" {
-				next = n.Input(0)
+		case "Mul":
+			for _, operand := range n.Inputs {
+				if v := in.g.numbers(operand, 1); len(v) == 1 && v[0] >= 1 && v[0] <= maxLabels {
+					return int(v[0])
+				}
 			}
-			value = next
-		case "GatherElements", "Gather", "Slice":
+			return 0
+		case "Sub":
+			value = n.Input(1)
+		case "GatherElements", "Gather", "Slice", "Floor":
 			value = n.Input(0)
 		default:
 			return 0

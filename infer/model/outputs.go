@@ -53,7 +53,7 @@ func (in *inspector) outputs() bool {
 		v := &in.model.Graph.Outputs[i]
 		f := in.g.shapes.Of(v.Name)
 		t := tensor{place: i, name: v.Name, typ: v.Type, dims: slices.Clone(f.Dims)}
-		if batched && len(t.dims) > 0 && t.dims[0] == batch && !(len(t.dims) == 2 && loose(v)) {
+		if batched && len(t.dims) > 0 && (t.dims[0] == batch || t.dims[0] < 0 && len(t.dims) > 1) && !loose(v) {
 			t.dims, t.batched = t.dims[1:], true
 		}
 		in.outs = append(in.outs, t)
@@ -73,7 +73,7 @@ func loose(v *onnx.Value) bool {
 	if len(v.Dims) != 2 {
 		return false
 	}
-	return v.Dims[0] < 0 && (v.Dims[1] == 4 || v.Dims[1] == 6 || v.Dims[1] == 7) && !strings.Contains(strings.ToLower(v.Name), "num")
+	return v.Dims[0] < 0 && (v.Dims[1] == 3 || v.Dims[1] == 4 || v.Dims[1] == 6 || v.Dims[1] == 7) && !strings.Contains(strings.ToLower(v.Name), "num")
 }
 
 // task refuses networks that are made for something else.
@@ -156,8 +156,12 @@ func sameFamily(found, want string) bool {
 		return true
 	}
 	for _, alike := range [][]string{
-		{YOLOv5, YOLOv7}, {RTDETR, DFINE}, {ONNXNMS, YOLOv7, YOLONAS}, {EfficientNMS, YOLONAS, YOLOv7}, {YOLOv10, ONNXNMS, YOLOv8},
+		{YOLOv5, YOLOv7},
+		{RTDETR, DFINE},
 		{RFDETR, RTDETR, DFINE},
+		{ONNXNMS, YOLOv7, YOLONAS},
+		{EfficientNMS, YOLONAS, YOLOv7},
+		{YOLOv10, ONNXNMS, YOLOv8},
 	} {
 		if slices.Contains(alike, found) && slices.Contains(alike, want) {
 			return true

@@ -45,11 +45,8 @@ func (o *Overrides) Check() error {
 
 // checkNumbers keeps a sample of 0..255 from becoming infinite or the same for all.
 func (o *Overrides) checkNumbers() error {
-	scale := float32(1)
-	if o.Scale != nil {
-		if scale = *o.Scale; !(scale >= 1e-6 && scale <= 1e6) {
-			return fmt.Errorf("inference.model.input.scale is %v, wanted 1e-6 to 1e6", scale)
-		}
+	if o.Scale != nil && !(*o.Scale >= 1e-6 && *o.Scale <= 1e6) {
+		return fmt.Errorf("inference.model.input.scale is %v, wanted 1e-6 to 1e6", *o.Scale)
 	}
 	for c := range 3 {
 		if o.Std != nil && !(o.Std[c] >= 1e-6 && o.Std[c] <= 1e6) {
@@ -90,7 +87,7 @@ func (in *inspector) overridePixels() {
 	if o.Mean == nil && o.Std == nil && o.Scale == nil {
 		return
 	}
-	mean, std, scale := zeros, onesOf, float32(1)
+	mean, std, scale := all(0), all(1), float32(1)
 	var keys []string
 	if o.Mean != nil {
 		mean, keys = *o.Mean, append(keys, "mean")

@@ -16,11 +16,8 @@ type convention struct {
 	who       string
 }
 
-var (
-	zeros   = [3]float32{}
-	onesOf  = [3]float32{1, 1, 1}
-	byteStd = [3]float32{255, 255, 255}
-)
+// all gives every channel the same number.
+func all(v float32) [3]float32 { return [3]float32{v, v, v} }
 
 // imageNet are the mean and deviation of ImageNet's pictures, for samples 0..255.
 func imageNet() (mean, std [3]float32) {
@@ -28,20 +25,20 @@ func imageNet() (mean, std [3]float32) {
 }
 
 func conventionOf(family string) convention {
-	c := convention{order: infer.RGB, mean: zeros, std: byteStd, who: family + " is trained with"}
+	c := convention{order: infer.RGB, mean: all(0), std: all(255), who: family + " is trained with"}
 	switch family {
 	case NanoDet:
 		c.order, c.mean, c.std = infer.BGR, [3]float32{103.53, 116.28, 123.675}, [3]float32{57.375, 57.12, 58.395}
 	case YOLOX:
-		c.order, c.std, c.align = infer.BGR, onesOf, infer.TopLeft
+		c.order, c.std, c.align = infer.BGR, all(1), infer.TopLeft
 	case FastestDet:
 		c.order = infer.BGR
 	case RFDETR:
 		c.mean, c.std = imageNet()
 	case SSDTensorFlow:
-		c.std = onesOf
+		c.std = all(1)
 	case SSDPriors:
-		c.mean, c.std = [3]float32{127, 127, 127}, [3]float32{128, 128, 128}
+		c.mean, c.std = all(127), all(128)
 	}
 	return c
 }
@@ -90,7 +87,7 @@ func (in *inspector) normalisation(c convention) {
 		in.find("normalisation", normalisationText(i.Mean, i.Std), evidence, certainty)
 	}
 	if i.Type == "uint8" {
-		i.Mean, i.Std = zeros, onesOf
+		i.Mean, i.Std = all(0), all(1)
 		say("the input takes bytes", FromShape)
 		return
 	}
@@ -98,19 +95,19 @@ func (in *inspector) normalisation(c convention) {
 	case evidence == "":
 		say(c.who+" this, and the graph does not normalise", Convention)
 	case scale < 0.05 || offset > 3: // brings 0..255 into a small range, or takes away a mean of such samples
-		i.Mean, i.Std = zeros, onesOf
+		i.Mean, i.Std = all(0), all(1)
 		say("the graph normalises samples of 0..255 itself: "+evidence, FromShape)
 	default:
-		i.Mean, i.Std = zeros, byteStd
+		i.Mean, i.Std = all(0), all(255)
 		say("the graph normalises fractions of 0..1 itself: "+evidence, FromShape)
 	}
 }
 
 func normalisationText(mean, std [3]float32) string {
 	switch {
-	case mean == zeros && std == onesOf:
+	case mean == all(0) && std == all(1):
 		return "samples 0..255 as they are"
-	case mean == zeros && std == byteStd:
+	case mean == all(0) && std == all(255):
 		return "samples / 255"
 	}
 	return fmt.Sprintf("(sample − %v) / %v", mean, std)

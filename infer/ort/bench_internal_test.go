@@ -6,6 +6,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/internal/testkit"
+	"edgecam/platform/onnxruntime"
 )
 
 func BenchmarkRun(b *testing.B) {
@@ -51,6 +52,25 @@ func BenchmarkNew(b *testing.B) {
 				if err := e.Close(); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkStage brings a picture of 640x640 into other forms of input.
+func BenchmarkStage(b *testing.B) {
+	for _, p := range []inputPort{
+		{element: onnxruntime.Float16}, {element: onnxruntime.Uint8}, {element: onnxruntime.Float32, nhwc: true}, {element: onnxruntime.Uint8, nhwc: true},
+	} {
+		p.width, p.height = 640, 640
+		b.Run(fmt.Sprintf("%v nhwc=%v", p.element, p.nhwc), func(b *testing.B) {
+			from := make([]float32, p.values())
+			for i := range from {
+				from[i] = float32(i%1000) / 1000
+			}
+			to := make([]byte, p.values()*p.element.Size())
+			for b.Loop() {
+				p.convert(to, from)
 			}
 		})
 	}

@@ -197,7 +197,8 @@ func (e *DeviceEngine) Settled() <-chan struct{} { return e.settled }
 // Stream is what Run queues on.
 func (e *DeviceEngine) Stream() cuda.Stream { return e.stream }
 
-// Boxes is the number of boxes of each image, as the outputs count them.
+// Boxes is the number of boxes of each image, as the outputs of the built-in models
+// and their like count them; a filter's plan counts others.
 func (e *DeviceEngine) Boxes() int { return e.model.boxes }
 
 // NewReader makes what reads the outputs. iou is the overlap above which NMS drops a

@@ -4,8 +4,13 @@
 //
 // Engine fulfils infer.Engine on the CPU. DeviceEngine serves a GPU: whoever
 // owns the device writes its input tensor, queues Run and reads its outputs, all
-// in device memory. Both use platform/onnxruntime; infer decodes what comes out,
-// infer/builtin gives the model that needs no file.
+// in device memory. Both use platform/onnxruntime; infer/model says what a file is,
+// infer decodes what comes out, infer/builtin gives the model that needs no file.
+//
+// A slot takes pictures as planes of float32 whatever the model wants: they are
+// brought into float16, uint8 or [height,width,channels] before a run. A model with
+// a fixed batch runs all of it for fewer pictures. Outputs whose size only a run
+// tells are the library's, all others lie in tensors of the slot.
 //
 // # Ownership
 //
@@ -30,7 +35,9 @@
 // A library that cannot be used is an *onnxruntime.UnavailableError, a model
 // that cannot an *infer.ModelError. New ends with a run of a test picture, so a
 // model that loads but cannot run is found there. Impossible results at run
-// time are an *infer.UnhealthyError and counted in Stats. NewDevice believes no
+// time are an *infer.UnhealthyError and counted in Stats. What a card cannot serve
+// (pictures in other forms than planes of floats, outputs of no known size) is a
+// *ProviderError that says so: the CPU takes such models. NewDevice believes no
 // provider: a profile must name it for the nodes that ran, and every batch size
 // must give the CPU's answer to the test picture, or the error is a
 // *ProviderError. TensorRT that fails leaves CUDA serving, with the reason in

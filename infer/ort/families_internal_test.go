@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -30,8 +31,13 @@ func detector(family string) fixture.Detector {
 
 func detectorFile(tb testing.TB, d fixture.Detector) string {
 	tb.Helper()
+	return fileOf(tb, d.Bytes())
+}
+
+func fileOf(tb testing.TB, model []byte) string {
+	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "model.onnx")
-	if err := os.WriteFile(path, d.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, model, 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
@@ -135,5 +141,36 @@ func TestInputForms(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestFamiliesUnhealthy lets NaN through every family's graph, as a sum that overflows
+// float16 does: it must be an error and counted, never an empty scene.
+func TestFamiliesUnhealthy(t *testing.T) {
+	for _, family := range fixture.Families() {
+		if slices.Contains([]string{"efficientnms", "yolov7/end2end", "yolo-nas/flat"}, family) {
+			continue // cannot run, or do not look at their input
+		}
+		t.Run(family, func(t *testing.T) {
+			path := detectorFile(t, detector(family))
+			e := engine(t, Options{Model: path, Spec: specOf(t, path), Concurrency: 1})
+			s := acquire(t, e)
+			defer s.Release()
+			fill(s.Input(0), float32(math.NaN()))
+			out := make([][]infer.Detection, 1)
+			err := s.Run(1, half, out)
+			var sick *infer.UnhealthyError
+			if !errors.As(err, &sick) || len(out[0]) != 0 {
+				t.Fatalf("detections %v, error %v", out[0], err)
+			}
+			if st := e.Stats(); st.Unhealthy != 1 || st.LastUnhealthy != err.Error() {
+				t.Errorf("stats %+v", st)
+			}
+			fill(s.Input(0), 0.5)
+			if err := s.Run(1, half, out); err != nil {
+				t.Fatal(err)
+			}
+			wants(t, "the next picture", out[0])
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
+	spec "edgecam/infer/model"
 	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
 )
@@ -67,14 +69,13 @@ func (e *DeviceEngine) tensorRTPrecisions() []string {
 
 // upgrade gets an engine of a precision and puts it into service.
 func (e *DeviceEngine) upgrade(version, precision string) error {
-	source, err := e.sourceModel()
+	sum, err := e.opts.source.digest()
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(source)
 	gpu := e.dev.GPU()
 	key := engineKey{
-		Format: cacheFormat, Model: hex.EncodeToString(sum[:]),
+		Format: cacheFormat, Model: sum,
 		GPU: gpu.UUID, Name: gpu.Name, ComputeCapability: gpu.ComputeCapability, Driver: e.opts.Driver,
 		TensorRT: version, ONNXRuntime: e.library.Version(),
 		Shapes: e.profile(1) + " " + e.profile(e.largest()), Precision: precision, Level: builderLevel,
@@ -126,13 +127,37 @@ func (e *DeviceEngine) stopped() error {
 	return e.ctx.Err()
 }
 
-// sourceModel is the ONNX file that TensorRT builds from: it rounds a float32
-// network to float16 itself, where that gains.
-func (e *DeviceEngine) sourceModel() ([]byte, error) {
-	if strings.HasPrefix(e.opts.Model, builtin.Prefix) {
-		return builtin.Model(e.opts.Model, precisionFP32)
+// digest is that of all that TensorRT builds from, a file's weights in files beside
+// it among them. TensorRT rounds a float32 network to float16 itself, where that
+// gains.
+func (s source) digest() (string, error) {
+	sum := sha256.New()
+	if s.builtin() {
+		content, err := builtin.Model(s.name, precisionFP32)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(content)
+		return hex.EncodeToString(sum.Sum(nil)), nil
 	}
-	return os.ReadFile(e.opts.Model)
+	files := []string{s.name}
+	if report, _ := spec.Inspect(s.name, spec.Overrides{}); report != nil {
+		for _, name := range report.External {
+			files = append(files, filepath.Join(filepath.Dir(s.name), name))
+		}
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(sum, f)
+		f.Close() //nolint:errcheck // it was only read
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // profile names the input shape of n images the way TensorRT's options do.

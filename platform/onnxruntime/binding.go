@@ -11,7 +11,8 @@ import (
 type Binding struct {
 	session *Session
 	close   sync.Once
-	handle  uintptr // OrtIoBinding
+	handle  uintptr  // OrtIoBinding
+	anySize []string // outputs that the library makes room for
 }
 
 // NewBinding makes a binding without tensors.
@@ -51,6 +52,13 @@ func (b *Binding) RunWith(o *RunOptions) error { return b.run(o.handle) }
 func (b *Binding) run(options uintptr) error {
 	if b.handle == 0 || b.session.handle == 0 {
 		return fmt.Errorf("run model: %w", ErrClosed)
+	}
+	// The binding keeps what a run made room for, and would want the next one's
+	// outputs to have that size.
+	for _, name := range b.anySize {
+		if err := b.bindAnySize(name); err != nil {
+			return fmt.Errorf("run model: %w", err)
+		}
 	}
 	if err := b.session.library.call(fnRunWithBinding, b.session.handle, options, b.handle); err != nil {
 		return fmt.Errorf("run model: %w", err)

@@ -21,7 +21,7 @@ func (l *Library) NewDeviceTensor(m DeviceMemory, element ElementType, shape ...
 	}
 	size := n * element.Size()
 	switch {
-	case size == 0:
+	case size == 0 || element == Uint8:
 		return nil, fmt.Errorf("make tensor %v: edgecam passes no %v to a GPU", shape, element)
 	case m.Address == 0 || size > m.Bytes:
 		return nil, fmt.Errorf("make tensor %v: %d bytes at %#x, %d needed", shape, m.Bytes, m.Address, size)

@@ -16,6 +16,14 @@ type Result struct {
 // OutputAnySize binds an output whose size only a run tells: the library takes
 // memory of the processor for it. Read it with Results.
 func (b *Binding) OutputAnySize(name string) error {
+	if err := b.bindAnySize(name); err != nil {
+		return err
+	}
+	b.anySize = append(b.anySize, name)
+	return nil
+}
+
+func (b *Binding) bindAnySize(name string) error {
 	text := cString(name)
 	if err := b.session.library.call(fnBindOutputToDevice, b.handle, uintptr(unsafe.Pointer(text)), b.session.library.cpuMemory); err != nil {
 		return fmt.Errorf("bind %s: %w", name, err)

@@ -5,6 +5,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -112,16 +113,21 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 	if m.Graph == nil || m.IR <= 0 || len(m.Graph.Nodes) == 0 {
 		return nil, damaged("there is no graph in it")
 	}
+	const opsetsSince = 3 // of the IR
+	if m.IR >= opsetsSince && len(m.Opsets) == 0 {
+		return nil, damaged("it states no opset, as when its end is missing")
+	}
 	return m, nil
 }
 
 // Check names what is newer than this program and the runtime that ships with it.
 func (m *Model) Check() error {
+	var all []error
 	if m.IR > NewestIR {
-		return fmt.Errorf("is written in ONNX IR version %d, the newest that edgecam knows is %d", m.IR, NewestIR)
+		all = append(all, fmt.Errorf("it is written in ONNX IR version %d, the newest that edgecam knows is %d", m.IR, NewestIR))
 	}
 	if v := m.Opsets[""]; v > NewestOpset {
-		return fmt.Errorf("uses ONNX opset %d, the newest that edgecam knows is %d", v, NewestOpset)
+		all = append(all, fmt.Errorf("it uses ONNX opset %d, the newest that edgecam knows is %d", v, NewestOpset))
 	}
-	return nil
+	return errors.Join(all...)
 }
