@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
+	"edgecam/web"
 )
 
 // files is a source of models that counts.
@@ -247,4 +249,62 @@ type refusing struct{ files }
 
 func (*refusing) Load(context.Context, config.Model, *model.Report, *pipeline.GPU) (pipeline.Loaded, error) {
 	return pipeline.Loaded{}, errors.New("no such operation")
+}
+
+// A preview shows what a model finds at other thresholds, of a camera that another
+// model analyses, and changes nothing.
+func TestPreview(t *testing.T) {
+	b, _, _ := startModels(t)
+	b.detection(t, "cam1", sees("person"))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, tt := range []struct {
+		model string
+		score float32
+		want  int
+	}{{"cats", 0.5, 1}, {"cats", 0.95, 0}, {"surecats", 0.5, 1}, {"default", 1, 0}} {
+		p, err := b.Preview(ctx, tt.model, "cam1", tt.score, 0.6)
+		if err != nil || p.Objects != tt.want || p.Camera != "cam1" || len(p.JPEG) == 0 {
+			t.Errorf("%s at %v: %d objects, %d bytes, error %v; want %d objects", tt.model, tt.score, p.Objects, len(p.JPEG), err, tt.want)
+		}
+	}
+	few, err := b.Preview(ctx, "default", "cam1", 0.7, 0.6)
+	many, err2 := b.Preview(ctx, "default", "cam1", 0.05, 0.6)
+	if err != nil || err2 != nil || many.Objects <= few.Objects {
+		t.Errorf("%d objects at 0.7, %d at 0.05, errors %v, %v", few.Objects, many.Objects, err, err2)
+	}
+	if _, err := b.Preview(ctx, "none", "cam1", 0.5, 0.6); !errors.Is(err, web.ErrUnknownModel) {
+		t.Errorf("unknown model: %v", err)
+	}
+	if _, err := b.Preview(ctx, "cats", "broken", 0.5, 0.6); !errors.Is(err, web.ErrNoPicture) {
+		t.Errorf("camera without pictures: %v", err)
+	}
+}
+
+func TestModelsOfTheAPI(t *testing.T) {
+	b, _, dir := startModels(t)
+	b.detection(t, "cam1", sees("person"))
+	var got []string
+	for _, m := range b.Models() {
+		got = append(got, fmt.Sprint(m.ID, " ", m.State, " ", m.Provider, " ", m.ScoreThreshold, " ", m.Cameras))
+	}
+	want := []string{"default ready cpu 0.45 [cam1]", "cats ready cpu 0.45 [cam2]", "surecats ready cpu 0.95 [cam3]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if r, ok := b.ModelReport("cats"); !ok || r.(model.Report).Spec.Family != "yolov8" { //nolint:forcetypeassert // it is what the test is about
+		t.Errorf("report %+v", r)
+	}
+	next := copyOf(b.cfg)
+	next.Inference.Model.File = filepath.Join(dir, "gone.onnx")
+	if _, err := b.Reload(next); err == nil {
+		t.Fatal("a file that is not there was loaded")
+	}
+	m := b.Models()[0]
+	if m.State != "ready" || m.Rejected == nil || m.Rejected.File != next.Inference.Model.File || !strings.Contains(m.Rejected.Reason, "no such file") {
+		t.Errorf("after the refusal: %+v", m)
+	}
+	if _, err := b.Reload(copyOf(b.cfg)); err != nil || b.Models()[0].Rejected != nil {
+		t.Errorf("error %v, still rejected: %+v", err, b.Models()[0].Rejected)
+	}
 }

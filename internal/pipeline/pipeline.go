@@ -84,7 +84,8 @@ type Pipeline struct {
 	observe  func(Result) // nil = nobody
 	meters   *meters
 
-	source ModelSource // nil = models stay as they are
+	source   ModelSource   // nil = models stay as they are
+	previews chan struct{} // holds a value for each that is being made
 
 	broker *event.Broker
 	bays   []*bay       // one a device; none without inference
@@ -128,7 +129,7 @@ func New(o Options) (*Pipeline, error) {
 		outage: make(chan struct{}), started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
-	p.source = o.Models
+	p.source, p.previews = o.Models, make(chan struct{}, mostPreviews)
 	p.makeModels(o)
 	p.makeBays(o)
 	p.addModels(o)
