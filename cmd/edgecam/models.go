@@ -114,6 +114,14 @@ func (f *modelFiles) check(m config.Model, _ string) (labels []string, problems 
 	return nil, []config.ModelProblem{{Err: errors.New(withoutModel(err.Error()))}}
 }
 
+// checkReadable is check of files that can be read.
+func (f *modelFiles) checkReadable(m config.Model, precision string) (labels []string, problems []config.ModelProblem) {
+	if report, err := f.Inspect(m); report == nil && err != nil {
+		return nil, nil
+	}
+	return f.check(m, precision)
+}
+
 // withoutModel takes the place of the one model off keys, as the model may be
 // another one.
 func withoutModel(text string) string { return strings.ReplaceAll(text, "inference.model.", "") }

@@ -159,7 +159,7 @@ func (d *decoder) checkModels(i *Inference, o Options) map[string][]string {
 			}
 			d.failAt(at, value, p.Err)
 		}
-		if len(problems) == 0 {
+		if len(problems) == 0 && of != nil {
 			labels[name] = of
 		}
 	}
