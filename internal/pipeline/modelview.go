@@ -24,8 +24,9 @@ const (
 )
 
 // mostPreviews bounds the previews at once: each takes a turn of an engine, and a
-// picture is drawn for it alone.
-const mostPreviews = 2
+// picture is drawn for it alone. mostWaiting bounds those that wait for a place, as
+// one does whose slider moves while its last request still ends.
+const mostPreviews, mostWaiting = 2, 8
 
 // Models gives all models, that of inference.model first.
 func (p *Pipeline) Models() []web.Model {
@@ -135,11 +136,15 @@ func (p *Pipeline) ModelReport(id string) (any, bool) {
 // Preview draws what a model finds in a camera's next picture at thresholds of the
 // caller's, on the way that all pictures take.
 func (p *Pipeline) Preview(ctx context.Context, id, camera string, score, iou float32) (web.Preview, error) {
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > mostPreviews+mostWaiting {
+		return web.Preview{}, fmt.Errorf("%w: %d previews are asked for", web.ErrBusy, mostPreviews+mostWaiting)
+	}
 	select {
 	case p.previews <- struct{}{}:
 		defer func() { <-p.previews }()
-	default:
-		return web.Preview{}, fmt.Errorf("%w: %d previews are being made", web.ErrBusy, mostPreviews)
+	case <-ctx.Done():
+		return web.Preview{}, ctx.Err()
 	}
 	c, ok := p.camera(camera)
 	if !ok {

@@ -86,6 +86,7 @@ type Pipeline struct {
 
 	source   ModelSource   // nil = models stay as they are
 	previews chan struct{} // holds a value for each that is being made
+	waiting  atomic.Int32  // previews that are being made or wait for it
 
 	broker *event.Broker
 	bays   []*bay       // one a device; none without inference
