@@ -12,6 +12,8 @@ import (
 var (
 	// ErrUnknownCamera says that no camera has the id. It becomes 404.
 	ErrUnknownCamera = errors.New("no such camera")
+	// ErrUnknownModel says that no model has the id. It becomes 404.
+	ErrUnknownModel = errors.New("no such model")
 	// ErrNoPicture says that the camera has no picture to show now. It becomes 503.
 	ErrNoPicture = errors.New("no picture")
 	// ErrBusy says that no more viewers can be served now. It becomes 503.
@@ -19,7 +21,7 @@ var (
 )
 
 // Backend is what the server shows. Every method is safe for concurrent use
-// and, but for Snapshot, answers at once from memory. Texts in what it returns
+// and, but for Snapshot and Preview, answers at once from memory. Texts in what it returns
 // may reach anyone who is logged in, so they must hold no secret.
 type Backend interface {
 	System() System
@@ -36,6 +38,14 @@ type Backend interface {
 	// Snapshot returns the newest picture of a camera, waiting for the first
 	// one at most until ctx ends.
 	Snapshot(ctx context.Context, camera string, annotated bool) (Picture, error)
+	// Models returns all models, that of inference.model first.
+	Models() []Model
+	// ModelReport returns what a model's file was found to be, to be written as
+	// JSON; false where nothing is known.
+	ModelReport(id string) (any, bool)
+	// Preview draws what a model finds in a camera's next picture at a score, after
+	// boxes that overlap by more than iou were dropped; 0 drops none.
+	Preview(ctx context.Context, model, camera string, score, iou float32) (Preview, error)
 }
 
 // Subscription is one reader of detections, used by one goroutine.

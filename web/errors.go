@@ -62,6 +62,8 @@ func (s *Server) asAPIError(err error, c echo.Context) *apiError {
 		return api
 	case errors.Is(err, ErrUnknownCamera):
 		return errNoCamera()
+	case errors.Is(err, ErrUnknownModel):
+		return errNoModel()
 	case errors.Is(err, ErrNoPicture):
 		return fail(http.StatusServiceUnavailable, "no_picture", "%v", err)
 	case errors.Is(err, ErrBusy):

@@ -18,6 +18,8 @@ type backend struct {
 	mu       sync.Mutex
 	system   web.System
 	cameras  []web.Camera
+	models   []web.Model
+	preview  func(ctx context.Context, model, camera string, score, iou float32) (web.Preview, error)
 	notReady string
 	streams  []*pictureStream
 	opened   chan *pictureStream // every stream that is opened
@@ -63,7 +65,28 @@ func newBackend() *backend {
 		}
 		return p, nil
 	}
+	b.models = []web.Model{
+		{
+			ID: "default", File: "/srv/yard.onnx", Family: "yolov8", State: "ready", Provider: "cpu", Precision: "as in the file", MSPerImage: 12.5,
+			ScoreThreshold: 0.45, NMSIoU: 0.6, Labels: []string{"person"}, Cameras: []string{"gate"},
+			Rejected: &web.RejectedModel{File: "/srv/new.onnx", Reason: "scores are not finite", At: began},
+		},
+		{ID: "plates", File: "/srv/plates.onnx", State: "refused", Reason: "no such operation"},
+	}
+	b.preview = func(_ context.Context, _, camera string, _, _ float32) (web.Preview, error) {
+		return web.Preview{Picture: picture(camera, 7), Objects: 3}, nil
+	}
 	return b
+}
+
+func (b *backend) Models() []web.Model { return b.models }
+
+func (b *backend) ModelReport(id string) (any, bool) {
+	return map[string]any{"file": "/srv/yard.onnx", "bytes": 12, "sha256": "ab", "spec": map[string]any{}, "findings": []any{}}, id == "default"
+}
+
+func (b *backend) Preview(ctx context.Context, model, camera string, score, iou float32) (web.Preview, error) {
+	return b.preview(ctx, model, camera, score, iou)
 }
 
 func picture(camera string, seq uint64) web.Picture {

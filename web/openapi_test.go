@@ -101,6 +101,11 @@ func TestAnswersFitOpenAPI(t *testing.T) {
 		{"GET", "/api/v1/cameras", "/api/v1/cameras", nil},
 		{"GET", "/api/v1/cameras/gate", "/api/v1/cameras/{id}", nil},
 		{"GET", "/api/v1/cameras/nobody", "/api/v1/cameras/{id}", map[string]int{"": 404}},
+		{"GET", "/api/v1/models", "/api/v1/models", nil},
+		{"GET", "/api/v1/models/default", "/api/v1/models/{id}", nil},
+		{"GET", "/api/v1/models/plates", "/api/v1/models/{id}", map[string]int{"": 404}},
+		{"GET", "/api/v1/models/none", "/api/v1/models/{id}", map[string]int{"": 404}},
+		{"GET", "/api/v1/models/default/preview.jpg?camera=gate&iou=0.7", "/api/v1/models/{id}/preview.jpg", map[string]int{"": 400}},
 		{"POST", "/api/v1/cameras/gate/whep", "/api/v1/cameras/{id}/whep", map[string]int{"": 501}},
 		{"POST", "/api/v1/cameras/nobody/whep", "/api/v1/cameras/{id}/whep", map[string]int{"": 404}},
 	}

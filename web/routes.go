@@ -36,6 +36,9 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/cameras/:id/snapshot.jpg", s.getSnapshot},
 		{get, "/api/v1/cameras/:id/stream.mjpeg", s.getMJPEG},
 		{post, "/api/v1/cameras/:id/whep", s.postWHEP},
+		{get, "/api/v1/models", s.getModels},
+		{get, "/api/v1/models/:id", s.getModel},
+		{get, "/api/v1/models/:id/preview.jpg", s.getPreview},
 		{get, "/api/v1/live", s.getLive},
 		{get, "/api/v1/detections", s.getDetections},
 

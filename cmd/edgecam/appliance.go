@@ -63,9 +63,13 @@ func (a *appliance) build(ctx context.Context) (err error) {
 		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,
 	}
 	o.Cards = a.openMeters()
+	o.Models = a.infer.models
 	if cpu := a.infer.cpu; cpu != nil {
 		o.Engine = cpu
 		o.ZeroStreak = func() uint64 { return cpu.Stats().ZeroStreak }
+	}
+	if err = o.OpenModels(ctx); err != nil {
+		return err
 	}
 	a.pipeline, err = pipeline.New(o)
 	if err != nil {
@@ -152,6 +156,9 @@ func (a *appliance) Close() {
 	a.closing.Do(func() {
 		if a.server != nil {
 			_ = a.server.Close() // Run has closed it already where it ran
+		}
+		if a.pipeline != nil {
+			a.pipeline.Close()
 		}
 		if a.infer != nil {
 			a.infer.close(a.logger)

@@ -77,7 +77,7 @@ func newBenchPipeline() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&f.frames, "frames", 2000, "pictures to take through the stages; the clip loops")
 	cmd.Flags().StringVar(&f.clip, "clip", "", "MP4 file with H.264 or H.265 video (default: the built-in clip)")
-	cmd.Flags().StringVar(&f.model, "model", byDefault.Inference.Model, "builtin:nanodet-g or an ONNX file")
+	cmd.Flags().StringVar(&f.model, "model", byDefault.Inference.Model.File, "builtin:nanodet-g or an ONNX file")
 	cmd.Flags().StringVar(&f.precision, "precision", byDefault.Inference.Precision, "auto, fp32, fp16 or int8 (built-in model)")
 	cmd.Flags().StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
 	cmd.Flags().StringVar(&f.provider, "provider", "auto", "auto, cpu, cuda or tensorrt")

@@ -95,7 +95,7 @@ func (f *camerasFlags) add(cmd *cobra.Command) {
 	o.Float64Var(&f.detectFPS, "detect-fps", 0, "frames a second of each camera that are analysed; 0 = all")
 	o.StringVarP(&f.file, "config", "c", "", "configuration for everything but cameras (default: the defaults); the flags below go before it")
 	o.StringVar(&f.decoder, "decoder", "auto", "auto, software, nvdec, or the name of one of FFmpeg's decoders")
-	o.StringVar(&f.model, "model", byDefault.Inference.Model, "builtin:nanodet-g or an ONNX file")
+	o.StringVar(&f.model, "model", byDefault.Inference.Model.File, "builtin:nanodet-g or an ONNX file")
 	o.StringVar(&f.provider, "provider", byDefault.Inference.Provider, "auto, cpu, cuda or tensorrt")
 	o.StringVar(&f.precision, "precision", byDefault.Inference.Precision, "auto, fp32, fp16 or int8")
 	o.StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
@@ -231,7 +231,7 @@ func (b *camerasBench) config() (*config.Config, error) {
 			*to = flag
 		}
 	}
-	set(&cfg.Inference.Model, f.model, byDefault.Inference.Model)
+	set(&cfg.Inference.Model.File, f.model, byDefault.Inference.Model.File)
 	set(&cfg.Inference.Provider, f.provider, byDefault.Inference.Provider)
 	set(&cfg.Inference.Precision, f.precision, byDefault.Inference.Precision)
 	set(&cfg.Inference.Library, f.library, "")

@@ -135,7 +135,7 @@ func newBenchSoak() *cobra.Command {
 	cmd.Flags().DurationVar(&f.duration, "duration", time.Minute, "how long it goes on after the warm-up")
 	cmd.Flags().DurationVar(&f.warmUp, "warm-up", 20*time.Second, "how long memory may still grow")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "of the random sizes")
-	cmd.Flags().StringVar(&f.model, "model", byDefault.Inference.Model, "builtin:nanodet-g or an ONNX file")
+	cmd.Flags().StringVar(&f.model, "model", byDefault.Inference.Model.File, "builtin:nanodet-g or an ONNX file")
 	cmd.Flags().StringVar(&f.precision, "precision", byDefault.Inference.Precision, "auto, fp32 or fp16 (built-in model)")
 	cmd.Flags().StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
 	cmd.Flags().StringVar(&f.provider, "provider", "auto", "auto, cuda or tensorrt")

@@ -8,6 +8,7 @@ import (
 
 	"edgecam/capture/rtsp"
 	"edgecam/infer/builtin"
+	"edgecam/infer/model"
 	"edgecam/internal/config"
 )
 
@@ -15,11 +16,11 @@ func newCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration file and say everything that is wrong with it",
-		Long: "Check reads FILE as `edgecam run` would, secrets and environment included, and prints every\n" +
-			"problem with its line. It connects to nothing. Exit code 0: fine; 78: not.",
+		Long: "Check reads FILE as `edgecam run` would, secrets, environment and model files included, and\n" +
+			"prints every problem with its line. It connects to nothing. Exit code 0: fine; 78: not.",
 		Args: exactArgs(1, "one configuration file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadConfig(args[0])
+			cfg, err := readConfig(args[0], newModelFiles().check)
 			if err != nil {
 				return err
 			}
@@ -29,9 +30,18 @@ func newCheck() *cobra.Command {
 	}
 }
 
-// loadConfig reads a file with the checks that need the capture package.
+// loadConfig reads a file with all checks but one: whether a model's file can be
+// read. A file may be missing for a while, as on a disk that is still being
+// mounted: loading the model says so, and is tried again.
 func loadConfig(path string) (*config.Config, error) {
-	cfg, err := config.Load(path, configOptions())
+	return readConfig(path, newModelFiles().checkReadable)
+}
+
+// modelCheck is config.Options.CheckModel.
+type modelCheck = func(m config.Model, precision string) ([]string, []config.ModelProblem)
+
+func readConfig(path string, check modelCheck) (*config.Config, error) {
+	cfg, err := config.Load(path, configOptions(check))
 	if err != nil {
 		err = &configError{err}
 	}
@@ -44,8 +54,11 @@ type configError struct{ err error }
 func (e *configError) Error() string { return e.err.Error() }
 func (e *configError) Unwrap() error { return e.err }
 
-func configOptions() config.Options {
-	return config.Options{Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check}
+func configOptions(check modelCheck) config.Options {
+	return config.Options{
+		Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check,
+		Families: model.Families(), CheckModel: check,
+	}
 }
 
 func checkURL(raw, username, password string) error {

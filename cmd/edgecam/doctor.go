@@ -147,8 +147,16 @@ func probeFFmpeg() doctor.FFmpeg {
 }
 
 func probeModel(c config.Inference) (doctor.Runtime, doctor.Model) {
-	m := doctor.Model{Name: c.Model}
-	e, err := ort.New(ort.Options{Library: c.Library, Model: c.Model, Precision: c.Precision, Concurrency: 1, NMSIoU: float32(c.NMSIoU)})
+	m := doctor.Model{Name: c.Model.File}
+	l := modelLoader{modelFiles: newModelFiles(), cfg: c}
+	of, err := l.Inspect(c.Model)
+	if err != nil {
+		m.Err = err
+		return doctor.Runtime{}, m
+	}
+	o := l.options(c.Model, of)
+	o.Concurrency = 1
+	e, err := ort.New(o)
 	var missing *onnxruntime.UnavailableError
 	if errors.As(err, &missing) {
 		return doctor.Runtime{Path: missing.Path, Err: err, Hint: missing.Hint}, doctor.Model{}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"edgecam/infer"
-	"edgecam/infer/builtin"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline"
@@ -27,8 +25,10 @@ type inference struct {
 	gpus    []*pipeline.GPU
 	unused  []pipeline.UnusedGPU // cards that were meant to serve beside them
 	cpu     *ort.Engine
-	problem string // why neither
-	note    string // why the processor although there is a card
+	models  *modelLoader
+	engine  ort.Options // of inference.model
+	problem string      // why neither
+	note    string      // why the processor although there is a card
 }
 
 // openInference takes what the configuration allows, the card first. A card that
@@ -37,8 +37,14 @@ type inference struct {
 // the dashboard running, with the reason shown; a model that is named and cannot
 // be used ends the start.
 func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) (*inference, error) {
-	in := &inference{}
-	err := in.openGPUs(ctx, cfg, box, driver, codecs, logger)
+	in := &inference{models: &modelLoader{modelFiles: newModelFiles(), cfg: cfg.Inference, logger: logger}}
+	main := cfg.Inference.Named()[config.DefaultModel]
+	of, err := in.models.Inspect(main)
+	if err != nil {
+		return nil, err
+	}
+	in.engine = in.models.options(main, of)
+	err = in.openGPUs(ctx, cfg, box, driver, codecs, logger)
 	if err == nil && len(in.gpus) > 0 {
 		for _, g := range in.gpus {
 			report(logger, g.Info())
@@ -100,7 +106,7 @@ func (in *inference) openGPUs(ctx context.Context, cfg *config.Config, box platf
 	}
 	var first error
 	for _, card := range cards {
-		gpu, err := pipeline.OpenGPU(ctx, gpuOptions(cfg, card, len(cards), box, driver, codecs, logger))
+		gpu, err := pipeline.OpenGPU(ctx, in.gpuOptions(cfg, card, len(cards), box, driver, codecs, logger))
 		if err == nil {
 			in.gpus = append(in.gpus, gpu)
 			continue
@@ -142,12 +148,12 @@ func cardsMeant(device string, box platform.Platform) ([]platform.GPU, error) {
 	return discrete, nil
 }
 
-func gpuOptions(cfg *config.Config, card platform.GPU, cards int, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) pipeline.GPUOptions {
+func (in *inference) gpuOptions(cfg *config.Config, card platform.GPU, cards int, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) pipeline.GPUOptions {
 	o := pipeline.GPUOptions{
 		Driver: driver, Card: card, Memory: cfg.GPU.Memory, Codecs: codecs, Logger: logger,
-		NMSIoU: float32(cfg.Inference.NMSIoU),
+		NMSIoU: in.engine.NMSIoU,
 		Engine: ort.DeviceOptions{
-			Library: cfg.Inference.Library, Model: cfg.Inference.Model, Precision: cfg.Inference.Precision,
+			Library: cfg.Inference.Library, Model: in.engine.Model, Spec: in.engine.Spec, Precision: cfg.Inference.Precision,
 			Provider: cfg.Inference.Provider, MaxBatch: cfg.Inference.MaxBatch,
 			StateDir: stateDir(cfg), Driver: box.Driver, Logger: logger,
 			Changed: func(i infer.Info) { report(logger, i) },
@@ -170,15 +176,12 @@ func (in *inference) closeGPUs() {
 // mistake where there is no card; where there is one, its failure must not end the
 // start, and the processor takes its own.
 func (in *inference) openCPU(cfg *config.Config, logger *slog.Logger) error {
-	precision := cfg.Inference.Precision
-	onlyGPU := precision == "fp16" && strings.HasPrefix(cfg.Inference.Model, builtin.Prefix)
+	o := in.engine
+	onlyGPU := o.Precision == "fp16" && isBuiltin(cfg.Inference.Model)
 	if onlyGPU && in.note != "" {
-		precision = "auto"
+		o.Precision = "auto"
 	}
-	engine, err := ort.New(ort.Options{
-		Library: cfg.Inference.Library, Model: cfg.Inference.Model, Precision: precision,
-		MaxBatch: cfg.Inference.MaxBatch, NMSIoU: float32(cfg.Inference.NMSIoU),
-	})
+	engine, err := ort.New(o)
 	var missing *onnxruntime.UnavailableError
 	if errors.As(err, &missing) && cfg.Inference.Library == "" {
 		logger.Warn("inference is off: pictures only", "err", err, "try", missing.Hint)

@@ -49,7 +49,7 @@ func (a *appliance) reload(ctx context.Context, file string) {
 		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
 		return
 	}
-	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed)
+	a.logger.Info("reloaded", "file", file, "added", changes.Added, "removed", changes.Removed, "changed", changes.Changed, "models", changes.Models)
 	if keys := restartKeys(changes); len(keys) > 0 {
 		a.logger.Warn("these settings changed and take a restart", "keys", keys)
 	}

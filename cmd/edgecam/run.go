@@ -19,8 +19,9 @@ func newRun() *cobra.Command {
 		Short: "Run the appliance with the cameras of a configuration file",
 		Long: "Run captures, analyses and serves the dashboard until it is told to stop. A camera whose settings are\n" +
 			"wrong is left out and shown with the reason; any other mistake ends the start with exit code 78.\n" +
-			"SIGHUP reads FILE again: cameras that changed are restarted, all others go on untouched, and a broken\n" +
-			"file changes nothing.",
+			"SIGHUP reads FILE again: cameras that changed are restarted, all others go on untouched. A changed model\n" +
+			"is loaded beside the old one and takes its place once it has proved itself. A broken file or model changes\n" +
+			"nothing.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {

@@ -39,7 +39,8 @@ func (d *decoder) check(c *Config, o Options) {
 	if !devicePattern.MatchString(c.GPU.Device) {
 		d.failAt("gpu.device", c.GPU.Device, errors.New("want auto, all, a number from 0, or a UUID like GPU-… or MIG-…"))
 	}
-	d.checkInference(&c.Inference, o.CheckBuiltin)
+	d.checkInference(&c.Inference)
+	labels := d.checkModels(&c.Inference, o)
 	if c.Memory.Limit < 0 || c.Memory.Limit > 0 && c.Memory.Limit < 1<<20 {
 		d.failAt("memory.limit", c.Memory.Limit.String(), errors.New("want 0 or at least 1MiB"))
 	}
@@ -50,6 +51,7 @@ func (d *decoder) check(c *Config, o Options) {
 	d.oneOf("log.format", c.Log.Format, "text", "json")
 	for id, cam := range c.Cameras {
 		d.checkCamera("cameras."+id, &cam, o.CheckURL)
+		d.checkCameraModel("cameras."+id, &cam, &c.Inference, labels)
 		c.Cameras[id] = cam
 	}
 }
@@ -102,14 +104,7 @@ func checkHash(hash string) error {
 	return nil
 }
 
-func (d *decoder) checkInference(i *Inference, checkBuiltin func(model, precision string) error) {
-	if strings.TrimPrefix(i.Model, builtin) == "" {
-		d.failAt("inference.model", "", errors.New("want builtin:nanodet-g or the path of an .onnx file"))
-	} else if strings.HasPrefix(i.Model, builtin) && checkBuiltin != nil {
-		if err := checkBuiltin(i.Model, i.Precision); err != nil {
-			d.failAt("inference.model", i.Model, err)
-		}
-	}
+func (d *decoder) checkInference(i *Inference) {
 	d.oneOf("inference.provider", i.Provider, "auto", "cpu", "cuda", "tensorrt")
 	d.oneOf("inference.precision", i.Precision, "auto", "fp32", "fp16", "int8")
 	d.fraction("inference.score_threshold", i.ScoreThreshold)

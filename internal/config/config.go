@@ -44,14 +44,15 @@ type GPU struct {
 
 // Inference says what runs on the frames.
 type Inference struct {
-	Model          string        `yaml:"model"`     // builtin:nanodet-g or a path to an .onnx file
-	Provider       string        `yaml:"provider"`  // auto|cpu|cuda|tensorrt
-	Precision      string        `yaml:"precision"` // auto|fp32|fp16|int8
-	Library        string        `yaml:"library"`   // path of libonnxruntime.so; "" = search
-	ScoreThreshold float64       `yaml:"score_threshold"`
-	NMSIoU         float64       `yaml:"nms_iou"`
-	MaxBatch       int           `yaml:"max_batch"`
-	LatencyBudget  time.Duration `yaml:"latency_budget"`
+	Model          Model            `yaml:"model"`     // of cameras that name none; a single value is its file
+	Models         map[string]Model `yaml:"models"`    // others, by the name that cameras use
+	Provider       string           `yaml:"provider"`  // auto|cpu|cuda|tensorrt
+	Precision      string           `yaml:"precision"` // auto|fp32|fp16|int8
+	Library        string           `yaml:"library"`   // path of libonnxruntime.so; "" = search
+	ScoreThreshold float64          `yaml:"score_threshold"`
+	NMSIoU         float64          `yaml:"nms_iou"`
+	MaxBatch       int              `yaml:"max_batch"`
+	LatencyBudget  time.Duration    `yaml:"latency_budget"`
 }
 
 // Memory bounds what is pinned.
@@ -79,6 +80,7 @@ type Camera struct {
 	Transport         string        `yaml:"transport"`   // auto|tcp|udp
 	VideoTrack        string        `yaml:"video_track"` // auto|1..16; see Track
 	Decoder           string        `yaml:"decoder"`     // auto|software|nvdec|<an FFmpeg decoder's name>
+	Model             string        `yaml:"model"`       // name under inference.models; "" or default = inference.model
 	Detect            Detect        `yaml:"detect"`
 	ConnectTimeout    time.Duration `yaml:"connect_timeout"`
 	FirstFrameTimeout time.Duration `yaml:"first_frame_timeout"`

@@ -228,6 +228,14 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value, depth int) {
 		v.Set(p)
 	case v.Type() == reflect.TypeFor[Secret]():
 		d.secret(path, n, at, v)
+	case v.Type() == reflect.TypeFor[Labels]():
+		d.labels(path, n, at, v)
+	case v.Kind() == reflect.Slice:
+		d.sequence(path, n, at, v)
+	case v.Type() == reflect.TypeFor[Model]() && kindOf(n) == singleValue:
+		if text, ok := d.scalar(path, n, at); ok {
+			v.Set(reflect.ValueOf(Model{File: text}))
+		}
 	case v.Kind() == reflect.Struct:
 		if entries, ok := d.entries(path, n, at, "keys and values", depth); ok {
 			d.fields(path, entries, v, depth)
@@ -319,6 +327,10 @@ func (d *decoder) mapValues(path string, entries []entry, v reflect.Value, depth
 		}
 		d.value(join(path, e.key), e.value, elem, depth+1)
 		d.at[join(path, e.key)] = e.at // what is missing is told where the key stands
+		if path == "inference.models" && (!idPattern.MatchString(e.key) || e.key == DefaultModel) {
+			d.report(e.at, join(path, e.key), "", errors.New("want a name of 1 to 64 of the characters a-z 0-9 _ -, other than "+DefaultModel+", which is inference.model"))
+			continue
+		}
 		if path == "cameras" && !idPattern.MatchString(e.key) {
 			d.report(e.at, join(path, e.key), "", errors.New("want an id of 1 to 64 of the characters a-z 0-9 _ - (any text may be its name)"))
 			continue
@@ -408,6 +420,9 @@ func placeOfToken(t *token.Token) place {
 	return place{line: t.Position.Line, column: t.Position.Column}
 }
 
+// singleValue is what kindOf says of neither a mapping nor a list.
+const singleValue = "a single value"
+
 func kindOf(n ast.Node) string {
 	switch n.(type) {
 	case *ast.MappingNode:
@@ -415,6 +430,6 @@ func kindOf(n ast.Node) string {
 	case *ast.SequenceNode:
 		return "a list"
 	default:
-		return "a single value"
+		return singleValue
 	}
 }

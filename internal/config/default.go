@@ -19,7 +19,7 @@ func Default() *Config {
 		Server:  Server{Listen: "127.0.0.1:8080"},
 		GPU:     GPU{Mode: "auto", Device: "auto", Memory: "auto"},
 		Inference: Inference{
-			Model:          "builtin:nanodet-g",
+			Model:          Model{File: "builtin:nanodet-g"},
 			Provider:       "auto",
 			Precision:      "auto",
 			ScoreThreshold: 0.45,

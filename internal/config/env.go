@@ -80,7 +80,13 @@ func (d *decoder) overrideOne(path string, v reflect.Value) {
 	d.at[path] = at
 	switch {
 	case v.Kind() == reflect.Map:
-		d.overrideMap(path, at, v)
+		d.overrideYAML(path, at, v, "{person: 0.5}")
+	case v.Kind() == reflect.Slice:
+		d.overrideYAML(path, at, v, "[640, 640]")
+	case v.Type() == reflect.TypeFor[Labels]():
+		d.overrideYAML(path, at, v, "/etc/edgecam/labels.txt or [person, car]")
+	case v.Type() == reflect.TypeFor[Model]():
+		v.Set(reflect.ValueOf(Model{File: d.env[name]})) // what is said of another file does not hold for it
 	case v.Type() == reflect.TypeFor[Secret]():
 		v.Set(reflect.ValueOf(NewSecret(d.env[name])))
 	default:
@@ -88,12 +94,13 @@ func (d *decoder) overrideOne(path string, v reflect.Value) {
 	}
 }
 
-// overrideMap replaces a map by the YAML text of a variable, {person: 0.5}.
-func (d *decoder) overrideMap(path string, at place, v reflect.Value) {
+// overrideYAML replaces a value by the YAML text of a variable, which looks like
+// the example.
+func (d *decoder) overrideYAML(path string, at place, v reflect.Value, example string) {
 	sub := newDecoder(at.env, nil)
 	file, err := parseYAML([]byte(d.env[at.env]))
 	if err != nil || len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		d.fail(at, path, d.env[at.env], errors.New("want YAML such as {person: 0.5}"))
+		d.fail(at, path, d.env[at.env], fmt.Errorf("want YAML such as %s", example))
 		return
 	}
 	v.SetZero()
@@ -171,7 +178,10 @@ func walk(path string, v reflect.Value, keep func(path string) bool, visit func(
 		if keep != nil && keep(path) {
 			v.Set(p)
 		}
-	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[Secret]():
+	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[Secret]() && v.Type() != reflect.TypeFor[Labels]():
+		if v.Type() == reflect.TypeFor[Model]() {
+			visit(path, v)
+		}
 		for i := range v.NumField() {
 			walk(join(path, yamlKey(v.Type().Field(i))), v.Field(i), keep, visit)
 		}

@@ -23,6 +23,11 @@ type Options struct {
 	// CheckBuiltin, if not nil, says why there is no built-in model of a name
 	// in a precision.
 	CheckBuiltin func(model, precision string) error
+	// Families are the families of models that there are. Nil = not checked.
+	Families []string
+	// CheckModel, if not nil, holds a model against its file and gives its labels.
+	// Paths start at the root of the file system.
+	CheckModel func(m Model, precision string) (labels []string, problems []ModelProblem)
 }
 
 // Load reads and checks the file at path; see Parse.
@@ -74,9 +79,13 @@ func source(e *FieldError) string {
 // resolve makes relative paths start at the file's directory, so that they
 // mean the same in a shell and under systemd.
 func (d *decoder) resolve(cfg *Config) {
-	for _, p := range []*string{&cfg.StateDir, &cfg.Inference.Library, &cfg.Inference.Model} {
+	cfg.Inference.Model = d.resolved(cfg.Inference.Model)
+	for name, m := range cfg.Inference.Models {
+		cfg.Inference.Models[name] = d.resolved(m)
+	}
+	for _, p := range []*string{&cfg.StateDir, &cfg.Inference.Library} {
 		switch {
-		case *p == "" || strings.HasPrefix(*p, builtin):
+		case *p == "":
 		case p == &cfg.Inference.Library && !strings.ContainsRune(*p, '/'):
 			// A bare name is searched for by the loader.
 		default:

@@ -129,7 +129,7 @@ func every() *config.Config {
 		}},
 		GPU: config.GPU{Mode: "require", Device: "GPU-8f1c2f6e-aaaa-bbbb-cccc-0123456789ab", Memory: "mapped"},
 		Inference: config.Inference{
-			Model: "testdata/models/yard.onnx", Provider: "cuda", Precision: "fp16", Library: "/opt/onnxruntime/lib/libonnxruntime.so",
+			Model: config.Model{File: "testdata/models/yard.onnx"}, Provider: "cuda", Precision: "fp16", Library: "/opt/onnxruntime/lib/libonnxruntime.so",
 			ScoreThreshold: 0.25, NMSIoU: 1, MaxBatch: 256, LatencyBudget: 1500 * time.Millisecond,
 		},
 		Memory:   config.Memory{Limit: 1536 << 20, Share: 1},

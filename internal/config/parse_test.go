@@ -185,7 +185,7 @@ func TestRelativePathsStartAtTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.Inference.Model + " " + cfg.Inference.Library; got != want {
+		if got := cfg.Inference.Model.File + " " + cfg.Inference.Library; got != want {
 			t.Errorf("%s: got %q, want %q", in, got, want)
 		}
 	}

@@ -125,7 +125,7 @@ func (c *camera) feed(annotated bool) *feed {
 
 func (p *Pipeline) inference() web.Inference {
 	if len(p.bays) == 0 {
-		return web.Inference{Model: p.cfg.Inference.Model, Notes: []string{p.engineProblem}}
+		return web.Inference{Model: p.cfg.Inference.Model.File, Notes: []string{p.engineProblem}}
 	}
 	info := p.stations()[0].model.Info()
 	in := web.Inference{

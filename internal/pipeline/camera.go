@@ -12,7 +12,6 @@ import (
 	"edgecam/capture/decode"
 	"edgecam/capture/rtsp"
 	"edgecam/framepool"
-	"edgecam/infer/track"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
 	"edgecam/internal/pipeline/schedule"
@@ -35,15 +34,12 @@ type camera struct {
 	p      *Pipeline
 	logger *slog.Logger
 
-	disabled   string              // why it is, in words; "" = it runs
-	supervisor *capture.Supervisor // nil when disabled
-	st         *station            // where it is decoded and analysed; nil when disabled and without inference
-	lane       *lane               // nil when the camera is not analysed
+	disabled   string                   // why it is, in words; "" = it runs
+	supervisor *capture.Supervisor      // nil when disabled
+	at         atomic.Pointer[analysis] // where it is decoded and analysed; nil when disabled and without inference
 	raw        *feed
 	annotated  *feed
-	tracker    *track.Tracker
-	tracked    []track.Object // owned, like tracker, by the worker that has the camera's frame in hand
-	thresholds []float32
+	lending    lending
 
 	ages     ages
 	inferred *rate
@@ -80,12 +76,9 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 	c.raw = newFeed(id, false, p, c.logger)
 	c.annotated = newFeed(id, true, p, c.logger)
 	if len(p.bays) > 0 && cfg.Detect.Enabled {
-		t, err := thresholds(p.engineLabels, cfg.Detect, p.cfg.Inference.ScoreThreshold)
-		if err != nil {
-			return nil, fmt.Errorf("camera %s: %w", id, err)
+		if err := p.checkModel(id, cfg); err != nil {
+			return nil, err
 		}
-		c.thresholds = t
-		c.tracker = track.New(track.Options{})
 		c.pace = schedule.NewPace(cfg.Detect.FPS, schedule.Phase(int(p.phases.Add(1))))
 	}
 	if !cfg.Enabled {
@@ -113,11 +106,7 @@ func (p *Pipeline) newCamera(id string, cfg config.Camera) (*camera, error) {
 		return nil, fmt.Errorf("camera %s: %w", id, err)
 	}
 	c.supervisor = sup
-	c.st = p.place(id)
-	if c.tracker != nil {
-		c.lane = c.st.sched.add(c)
-	}
-	return c, nil
+	return c, p.settleCamera(c, cfg)
 }
 
 // run captures until ctx ends, then takes the camera's stages down from the
@@ -155,9 +144,10 @@ func (c *camera) retire() {
 // end takes the stages after capture down. Nothing of the camera is published
 // once it has returned.
 func (c *camera) end() {
-	if c.lane != nil {
-		c.st.sched.remove(c.lane)
+	if a := c.at.Load(); a != nil {
+		a.leave()
 	}
+	c.lending.end()
 	c.publishing.Lock()
 	c.gone = true
 	inherited := c.inherited
@@ -182,16 +172,18 @@ func (c *camera) emit(f *framepool.Frame) {
 		f.Release()
 		return
 	}
-	due := c.lane != nil && c.due(received)
+	c.lending.lend(f)
+	a := c.at.Load()
+	due := a != nil && a.lane != nil && c.due(received)
 	c.show(f, due, received)
 	if !due {
 		f.Release()
 		return
 	}
-	c.st.load.due.Add(1)
-	if c.st.sched.offer(c.lane, f) {
+	a.st.load.due.Add(1)
+	if a.st.sched.offer(a.lane, f) {
 		c.drops.add(dropBusy)
-		c.st.load.lost.Add(1)
+		a.st.load.lost.Add(1)
 	}
 }
 
@@ -204,10 +196,11 @@ func (c *camera) due(received time.Time) bool {
 
 // gpu is the card that the camera's frames may lie on, nil without.
 func (c *camera) gpu() *GPU {
-	if c.st == nil {
+	s := c.station()
+	if s == nil {
 		return nil
 	}
-	return c.st.gpu
+	return s.gpu.host()
 }
 
 // show offers a picture that just came to those who watch. One that is due for
@@ -215,7 +208,7 @@ func (c *camera) gpu() *GPU {
 // picture; it is shown at once only where inference has fallen silent. It
 // borrows f.
 func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
-	silent := c.lane == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence
+	silent := c.lane() == nil || received.Sub(c.p.start)-time.Duration(c.lastInferred.Load()) > inferenceSilence
 	if due && !silent {
 		c.lastShown = received
 		return
@@ -232,35 +225,40 @@ func (c *camera) show(f *framepool.Frame, due bool, received time.Time) {
 
 // report publishes the tracked objects of a frame. It borrows f. What nobody
 // watches is not put into words.
-func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
+func (c *camera) report(f *framepool.Frame, a *analysis, at stamps) {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
 	if c.gone {
 		return
 	}
 	m, published := f.Meta(), c.p.now()
-	if c.st.lost() != nil { // after the time was taken: nothing bears one from behind the loss
+	if a.st.lost() != nil { // after the time was taken: nothing bears one from behind the loss
 		c.drops.add(dropInferenceError)
-		c.st.load.lost.Add(1)
+		a.st.load.lost.Add(1)
+		return
+	}
+	if a != c.at.Load() { // the camera has moved on
+		c.drops.add(dropBusy)
+		a.st.load.lost.Add(1)
 		return
 	}
 	if published.Sub(m.Received) > at.oldest() {
 		c.drops.add(dropTooOld)
-		c.st.load.lost.Add(1)
+		a.st.load.lost.Add(1)
 		return
 	}
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
 	drawn, watched := c.annotated.watched(), c.p.broker.Watched(c.id)
 	var objects []event.Object
 	if drawn || watched {
-		objects = c.objects(tracked)
+		objects = a.objects()
 	}
 	// The counts come first: who hears of a detection finds it counted.
 	c.ages.observe(m, at, published)
 	c.observed(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
-	c.st.load.published(published.Sub(m.Received))
+	a.st.load.published(published.Sub(m.Received))
 	if watched {
 		c.p.broker.Publish(&event.Detection{
 			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),
@@ -272,11 +270,11 @@ func (c *camera) report(f *framepool.Frame, tracked []track.Object, at stamps) {
 	}
 }
 
-func (c *camera) objects(tracked []track.Object) []event.Object {
-	out := make([]event.Object, 0, len(tracked))
-	for _, o := range tracked {
+func (a *analysis) objects() []event.Object {
+	out := make([]event.Object, 0, len(a.tracked))
+	for _, o := range a.tracked {
 		out = append(out, event.Object{
-			Track: o.ID, Label: c.p.engineLabels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
+			Track: o.ID, Label: a.labels[o.Class], Score: o.Score, Box: [4]float32{o.X1, o.Y1, o.X2, o.Y2},
 		})
 	}
 	return out

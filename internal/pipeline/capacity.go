@@ -244,7 +244,7 @@ func (p *Pipeline) kinds(now time.Time) (out []capacity.Kind) {
 			continue
 		}
 		k := capacity.Kind{Width: s.Width, Height: s.Height, FPS: s.FPS, Codec: string(s.Codec), GPU: s.Decoder.Memory == "device"}
-		if c.lane != nil {
+		if c.lane() != nil {
 			k.DetectFPS = c.inferred.perSecond(now)
 		}
 		out = append(out, k)

@@ -147,7 +147,7 @@ func (l *limit) reason() string {
 
 // analysed is what the API says of the camera's rate of analysis.
 func (c *camera) analysed(streamFPS float64) *web.Analysed {
-	if c.lane == nil {
+	if c.lane() == nil {
 		return nil
 	}
 	asked := c.cfg.Detect.FPS

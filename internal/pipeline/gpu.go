@@ -56,9 +56,11 @@ type GPU struct {
 	how       *strategies
 	life      int // how often it was lost and opened again
 	logger    *slog.Logger
+	of        *GPU // the owner of dev, decoder and viewers; nil = itself
 
-	closing sync.Once
-	opened  bool // all stages are; set before OpenGPU returns
+	unloading, closing sync.Once
+
+	opened bool // all stages are; set before OpenGPU returns
 
 	// of the device's goroutine
 	prep       *preprocess.GPU
@@ -132,19 +134,7 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	if g.decoder != nil {
 		g.openQueue(ctx)
 	}
-	if g.engine, err = ort.NewDevice(ctx, g.dev, o.Engine); err != nil {
-		return err
-	}
-	info := g.engine.Info()
-	if g.nms, err = g.engine.NewReader(o.NMSIoU); err != nil {
-		return err
-	}
-	if err := g.openStrategies(info, o); err != nil {
-		return err
-	}
-	err = g.dev.DoWithin(ctx, "open pipeline", gpuStepLimit, func(c *cuda.Context) error { return g.openStages(c, info) })
-	g.opened = err == nil
-	return err
+	return g.openModel(ctx, o)
 }
 
 func (g *GPU) openDecoder(codecs *avcodec.Library) (err error) {
@@ -163,7 +153,7 @@ func (g *GPU) openDecoder(codecs *avcodec.Library) (err error) {
 
 func (g *GPU) openStrategies(info infer.Info, o GPUOptions) error {
 	path := ""
-	if o.Engine.StateDir != "" {
+	if o.Engine.StateDir != "" && g.of == nil { // one beside it measures again, as each writes all of its file
 		name := "memory-strategies.json"
 		if g.card.Index > 0 { // each card has a file of its own, as each writes all of it
 			name = fmt.Sprintf("memory-strategies-%d.json", g.card.Index)
@@ -203,6 +193,9 @@ func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
 	if g.feed, err = preprocess.NewFeed(c, g.preparing); err != nil {
 		return err
 	}
+	if g.of != nil {
+		return nil // viewers are served by the owner, whose mark it has
+	}
 	if g.decoder != nil {
 		g.decoded.source = cuda.Stream(g.decoder.Stream())
 		if g.decoded.event, err = c.NewEvent(false); err != nil {
@@ -241,15 +234,11 @@ func (g *GPU) close() {
 	if g.dev == nil {
 		return
 	}
-	g.report("close gpu pipeline", g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages))
-	if g.opened {
-		g.feed.Release()
-		g.feed.Abandon() // nothing is left of it, but on a lost card
+	g.closeModel()
+	if g.of != nil {
+		return
 	}
-	// The stages queue on the engine's stream: it goes after them.
-	if g.engine != nil {
-		g.report("close gpu engine", g.engine.Close())
-	}
+	g.report("close gpu viewers", g.dev.DoWithin(context.Background(), "close viewers", gpuStepLimit, g.closeCard))
 	if g.decoder != nil {
 		g.decoder.Close()
 	}
@@ -281,9 +270,16 @@ func (g *GPU) closeStages(c *cuda.Context) error {
 		errs = append(errs, g.prep.Close(c))
 		g.prep = nil
 	}
-	errs = append(errs, c.FreeEvent(g.decoded.event), c.FreeStream(g.preparing), c.FreeStream(g.collecting))
-	g.decoded.event, g.preparing, g.collecting = 0, 0, 0
-	return errors.Join(append(errs, g.viewers.close(c))...)
+	errs = append(errs, c.FreeStream(g.preparing), c.FreeStream(g.collecting))
+	g.preparing, g.collecting = 0, 0
+	return errors.Join(errs...)
+}
+
+// closeCard closes what all models on the card share.
+func (g *GPU) closeCard(c *cuda.Context) error {
+	err := c.FreeEvent(g.decoded.event)
+	g.decoded.event = 0
+	return errors.Join(err, g.viewers.close(c))
 }
 
 // serve sets what a camera's decoder gets of the card: pools that the card sees,

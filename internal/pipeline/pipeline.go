@@ -40,6 +40,9 @@ type Options struct {
 	Engine        infer.Engine
 	GPUs          []*GPU
 	EngineProblem string
+	// Models looks into model files and loads them; nil where there is but the one
+	// that is loaded already. OpenModels loads the others that Config names.
+	Models ModelSource
 	// Unused are cards that were meant to serve and cannot, with the reason: they
 	// are shown.
 	Unused []UnusedGPU
@@ -53,12 +56,14 @@ type Options struct {
 	System     web.System // what does not change while the pipeline runs
 	Version    string
 	Logger     *slog.Logger
+
+	more    map[string][]Loaded // of OpenModels: by key, in the order of GPUs
+	refused map[string]string   // of OpenModels: why a model is not among them, by key
 }
 
 // Pipeline runs all cameras of one box. Build it with New, then Run it once.
 type Pipeline struct {
 	cfg           *config.Config // of the start: what a reload does not change
-	engineLabels  []string
 	engineProblem string
 	engineStats   *engineStats
 	unused        []UnusedGPU
@@ -79,6 +84,10 @@ type Pipeline struct {
 	observe  func(Result) // nil = nobody
 	meters   *meters
 
+	source   ModelSource   // nil = models stay as they are
+	previews chan struct{} // holds a value for each that is being made
+	waiting  atomic.Int32  // previews that are being made or wait for it
+
 	broker *event.Broker
 	bays   []*bay       // one a device; none without inference
 	phases atomic.Int64 // cameras so far, for phases that spread them
@@ -89,15 +98,18 @@ type Pipeline struct {
 	reload sync.Mutex // held through a whole reload and the shutdown; taken before mu
 	bad    []string   // guarded by reload; ids of cameras that are shown only, because their settings are wrong
 
-	mu      sync.Mutex
-	current *config.Config // cfg with the cameras of the last reload
-	cameras map[string]*running
-	homes   map[string]int     // camera id → index of its bay
-	loads   map[string]float64 // what cameras are known to bring: samples a second
-	left    []*running         // cameras of a lost card that have not ended yet
-	outage  chan struct{}      // closed while every card is lost
-	ctx     context.Context    // of Run; nil before
-	closed  bool
+	mu       sync.Mutex
+	current  *config.Config // cfg with the cameras and models of the last reload
+	models   map[string]*modelEntry
+	loading  map[string]config.Model // that a reload is bringing in
+	rejected map[string]rejection    // by name
+	cameras  map[string]*running
+	homes    map[string]int     // camera id → index of its bay
+	loads    map[string]float64 // what cameras are known to bring: samples a second
+	left     []*running         // cameras of a lost card that have not ended yet
+	outage   chan struct{}      // closed while every card is lost
+	ctx      context.Context    // of Run; nil before
+	closed   bool
 }
 
 // running is a camera with its goroutine.
@@ -118,7 +130,10 @@ func New(o Options) (*Pipeline, error) {
 		outage: make(chan struct{}), started: make(chan struct{}),
 	}
 	p.startedAt = p.start.UTC()
+	p.source, p.previews = o.Models, make(chan struct{}, mostPreviews)
+	p.makeModels(o)
 	p.makeBays(o)
+	p.addModels(o)
 	p.meters = newMeters(o.Cards)
 	p.software, p.starts = softwareQueue(), newStarts(p.setUpTime)
 	bad := map[string]string{}
@@ -150,7 +165,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.mu.Lock()
 	p.ctx = ctx
 	for _, b := range p.bays {
-		p.startStationLocked(b.st)
+		for _, s := range b.all() {
+			p.startStationLocked(s)
+		}
 		p.running.Go(func() error { p.watch(ctx, b); return nil })
 	}
 	p.running.Go(func() error { p.meter(ctx); return nil })
@@ -173,10 +190,13 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	}
 	p.awaitLeft()
 	for _, b := range p.bays {
-		b.st.stop()
+		for _, s := range b.all() {
+			s.stop()
+		}
 	}
 	p.broker.Close()
 	err := p.running.Wait()
+	p.Close()
 	p.closeReopened()
 	return err
 }
@@ -209,8 +229,10 @@ func (p *Pipeline) startAfterLocked(r *running, before <-chan struct{}) {
 
 // Reload puts the cameras of cfg in place of those that run: a camera whose
 // settings are the same goes on untouched, a changed one is stopped and built
-// anew, and keeps its viewers. Nothing changes when it returns an error. Settings
-// outside of cameras take a restart: Changes says which differ.
+// anew, and keeps its viewers. Models that are new or changed are loaded beside the
+// others and tried on a live picture; then their cameras move over, and their
+// streams go on. Nothing changes when it returns an error. All other settings take a
+// restart: Changes says which differ.
 func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	p.reload.Lock()
 	defer p.reload.Unlock()
@@ -221,16 +243,29 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 		return config.Changes{}, errors.New("reload: the pipeline is not running")
 	}
 	diff := config.Diff(old, cfg)
-	fresh, err := p.build(cfg, slices.Concat(diff.Added, diff.Changed))
+	models, err := p.loadModels(p.ctx, cfg)
 	if err != nil {
 		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
 	}
+	undo := models.install()
+	changed := slices.DeleteFunc(slices.Clone(diff.Changed), func(id string) bool { return p.movable(id, old, cfg) })
+	fresh, err := p.build(cfg, slices.Concat(diff.Added, changed))
+	if err == nil {
+		if err = models.plan(old, cfg, changed); err != nil {
+			p.discardAll(fresh)
+		}
+	}
+	if err != nil {
+		undo()
+		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
+	}
 	p.hand(fresh)
-	p.stop(slices.Concat(p.bad, diff.Removed, diff.Changed))
+	p.stop(slices.Concat(p.bad, diff.Removed, changed))
 	p.bad = nil
 	p.forget(diff.Removed)
+	models.commit()
 	for id, cam := range fresh {
-		if cam.st == nil {
+		if cam.station() == nil {
 			p.forget([]string{id}) // switched off
 		}
 	}
@@ -242,6 +277,10 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	}
 	next := *old
 	next.Cameras = cfg.Cameras
+	if p.source != nil {
+		next.Inference.Model, next.Inference.Models = cfg.Inference.Model, cfg.Inference.Models
+		next.Inference.ScoreThreshold = cfg.Inference.ScoreThreshold
+	}
 	p.current = &next
 	return diff, nil
 }
@@ -268,12 +307,16 @@ func (p *Pipeline) build(cfg *config.Config, ids []string) (map[string]*camera, 
 		built[id] = cam
 	}
 	if err := errors.Join(problems...); err != nil {
-		for _, cam := range built {
-			p.discard(cam)
-		}
+		p.discardAll(built)
 		return nil, err
 	}
 	return built, nil
+}
+
+func (p *Pipeline) discardAll(built map[string]*camera) {
+	for _, cam := range built {
+		p.discard(cam)
+	}
 }
 
 // stop ends the cameras named by ids, all at once, and takes them out.
@@ -294,8 +337,8 @@ func (p *Pipeline) stop(ids []string) {
 
 // discard gives back what newCamera took for a camera that never ran.
 func (p *Pipeline) discard(c *camera) {
-	if c.lane != nil {
-		c.st.sched.remove(c.lane)
+	if a := c.at.Load(); a != nil {
+		a.leave()
 	}
 	if _, ok := p.camera(c.id); !ok {
 		p.forget([]string{c.id})

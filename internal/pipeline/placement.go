@@ -42,24 +42,27 @@ type UnusedGPU struct {
 // lost.
 type bay struct {
 	// guarded by Pipeline.mu
-	st     *station
-	lost   bool
-	note   string // what is known beside the loss, e.g. when it is tried again
-	opened bool   // st's card was opened by the pipeline, which closes it
-	empty  bool   // the station has ended and its card is closed
+	st       *station            // of inference.model
+	stations map[string]*station // all of them, by modelKey
+	lost     bool
+	note     string // what is known beside the loss, e.g. when it is tried again
+	opened   bool   // st's card was opened by the pipeline, which closes it
+	empty    bool   // the station has ended and its card is closed
 }
 
 // makeBays makes a station for each device.
 func (p *Pipeline) makeBays(o Options) {
+	key := p.models[config.DefaultModel].key
 	for _, gpu := range o.GPUs {
-		p.bays = append(p.bays, &bay{st: p.newStation(gpu, nil, nil)})
+		p.bays = append(p.bays, newBay(p.newStation(key, Loaded{GPU: gpu}, false)))
 	}
 	if len(o.GPUs) == 0 && o.Engine != nil {
-		p.bays = append(p.bays, &bay{st: p.newStation(nil, o.Engine, o.ZeroStreak)})
+		p.bays = append(p.bays, newBay(p.newStation(key, Loaded{Engine: o.Engine, ZeroStreak: o.ZeroStreak}, false)))
 	}
-	if len(p.bays) > 0 {
-		p.engineLabels = p.bays[0].st.model.Info().Labels
-	}
+}
+
+func newBay(main *station) *bay {
+	return &bay{st: main, stations: map[string]*station{main.key.model: main}}
 }
 
 // stations gives those that work; all of them where none does.
@@ -68,9 +71,9 @@ func (p *Pipeline) stations() []*station {
 	defer p.mu.Unlock()
 	var up, all []*station
 	for _, b := range p.bays {
-		all = append(all, b.st)
+		all = append(all, b.all()...)
 		if b.usableLocked() {
-			up = append(up, b.st)
+			up = append(up, b.all()...)
 		}
 	}
 	if len(up) == 0 {
@@ -91,13 +94,10 @@ func (p *Pipeline) usableLocked() []bool {
 }
 
 // place picks the station of a camera: the one that it is on, else the one with
-// the least load. It is nil without inference.
-func (p *Pipeline) place(id string) *station {
+// the least load. The station is that of a model there, of inference.model for "".
+func (p *Pipeline) place(id, model string) *station {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.bays) == 0 {
-		return nil
-	}
 	usable := p.usableLocked()
 	at, ok := p.homes[id]
 	if !ok || !usable[at] {
@@ -107,7 +107,7 @@ func (p *Pipeline) place(id string) *station {
 		}
 	}
 	p.homes[id] = at
-	return p.bays[at].st
+	return p.bays[at].on(model)
 }
 
 // placedLocked gives all cameras with a place but one.
@@ -156,7 +156,7 @@ func (p *Pipeline) camerasOn(s *station) []*camera {
 	defer p.mu.Unlock()
 	var out []*camera
 	for _, r := range p.cameras {
-		if r.cam.st == s && r.cam.lane != nil {
+		if a := r.cam.at.Load(); a != nil && a.st == s && a.lane != nil {
 			out = append(out, r.cam)
 		}
 	}
@@ -251,9 +251,14 @@ func (p *Pipeline) closeEmpty() {
 	}
 	p.mu.Unlock()
 	for _, b := range ending {
-		b.st.stop()
-		<-b.st.done
-		b.st.gpu.Close()
+		for _, s := range b.all() {
+			s.stop()
+			<-s.done
+		}
+		for _, s := range b.all() {
+			s.gpu.closeModel()
+		}
+		b.st.gpu.host().Close()
 		p.mu.Lock()
 		b.empty = true
 		p.mu.Unlock()
@@ -289,8 +294,15 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 			p.note(b, fmt.Sprintf("opening it again: %v", err))
 			continue
 		}
-		p.takeBack(b, gpu)
-		return true
+		more, err := p.openBeside(ctx, gpu, was.key.model)
+		if err != nil {
+			gpu.Close()
+			p.note(b, fmt.Sprintf("opening it again: %v", err))
+			continue
+		}
+		if p.takeBack(b, gpu, more) {
+			return true
+		}
 	}
 }
 
@@ -329,25 +341,47 @@ func (p *Pipeline) note(b *bay, text string) {
 	b.note = text
 }
 
-// takeBack puts a card that was opened again in its bay, with cameras.
-func (p *Pipeline) takeBack(b *bay, gpu *GPU) {
+// takeBack puts a card that was opened again in its bay, with its models and with
+// cameras. It is false where the models have changed meanwhile.
+func (p *Pipeline) takeBack(b *bay, gpu *GPU, models map[string]Loaded) bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
-	st := p.newStation(gpu, nil, nil)
+	models[b.st.key.model] = Loaded{GPU: gpu}
 	p.mu.Lock()
-	if p.closed {
+	fits := true
+	for _, e := range p.models {
+		_, ok := models[e.key]
+		fits = fits && (ok || e.refused != "")
+	}
+	if p.closed || !fits {
+		closed := p.closed
 		p.mu.Unlock()
+		closeAll(models)
 		gpu.Close()
-		return
+		return closed
 	}
 	if isClosed(p.outage) {
 		p.outage = make(chan struct{})
 	}
-	b.st, b.lost, b.note, b.opened, b.empty = st, false, "", true, false
-	p.startStationLocked(st)
+	b.stations = map[string]*station{}
+	for key, l := range models {
+		b.stations[key] = p.newStation(key, l, true)
+	}
+	b.st = b.stations[p.models[config.DefaultModel].key]
+	b.lost, b.note, b.opened, b.empty = false, "", true, false
+	for _, s := range b.all() {
+		p.startStationLocked(s)
+	}
 	p.mu.Unlock()
 	p.logger.Info("gpu is back", "gpu", gpu.card.Index)
 	p.rebalance()
+	return true
+}
+
+func closeAll(models map[string]Loaded) {
+	for _, l := range models {
+		l.GPU.closeModel()
+	}
 }
 
 // remake stops cameras and builds them anew where they now belong, with their
@@ -375,7 +409,7 @@ func (p *Pipeline) stay(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, b := range p.bays {
-		if p.cameras[id].cam.st == b.st {
+		if slices.Contains(b.all(), p.cameras[id].cam.station()) {
 			p.homes[id] = i
 		}
 	}
@@ -431,7 +465,7 @@ func (p *Pipeline) awaitLeft() {
 func (p *Pipeline) closeReopened() {
 	for _, b := range p.bays {
 		if b.opened && !b.empty {
-			b.st.gpu.Close()
+			b.st.gpu.host().Close()
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // lane is one camera's place in the scheduler: the newest frame that waits to
 // be inferred, and how many older ones are in an engine right now.
 type lane struct {
-	cam   *camera
+	of    *analysis
 	box   *framepool.Mailbox
 	place schedule.Lane[*lane] // guarded by scheduler.mu
 }
@@ -52,9 +52,9 @@ func (s *scheduler) ordered(n int) {
 	s.board.PerLane = n
 }
 
-// add makes a lane for a camera.
-func (s *scheduler) add(cam *camera) *lane {
-	l := &lane{cam: cam, box: framepool.NewMailbox()}
+// add makes a lane for a camera's pictures.
+func (s *scheduler) add(a *analysis) *lane {
+	l := &lane{of: a, box: framepool.NewMailbox()}
 	l.place.Of = l
 	return l
 }

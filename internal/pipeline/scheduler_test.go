@@ -49,7 +49,7 @@ func takeIdle(s *scheduler, dst []job) int {
 func TestSchedulerServesTheLongestWaiting(t *testing.T) {
 	c := newClock()
 	s := newScheduler(c.now, time.Second)
-	a, b := s.add(&camera{id: "a"}), s.add(&camera{id: "b"})
+	a, b := s.add(&analysis{cam: &camera{id: "a"}}), s.add(&analysis{cam: &camera{id: "b"}})
 	s.offer(a, testFrameAt("a", 1, c.now()))
 	c.advance(time.Millisecond)
 	s.offer(b, testFrameAt("b", 1, c.now()))
@@ -77,7 +77,7 @@ func TestSchedulerServesTheLongestWaiting(t *testing.T) {
 func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
 	c := newClock()
 	s := newScheduler(c.now, time.Second)
-	a, b := s.add(&camera{id: "a"}), s.add(&camera{id: "b"})
+	a, b := s.add(&analysis{cam: &camera{id: "a"}}), s.add(&analysis{cam: &camera{id: "b"}})
 	s.offer(a, testFrame("a", 1))
 	jobs := make([]job, 4)
 	if n := takeIdle(s, jobs); n != 1 {
@@ -102,7 +102,7 @@ func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
 
 func TestSchedulerGivesFramesOfARemovedCameraBack(t *testing.T) {
 	s := newScheduler(time.Now, time.Second)
-	a := s.add(&camera{id: "a"})
+	a := s.add(&analysis{cam: &camera{id: "a"}})
 	s.offer(a, testFrame("a", 1))
 	s.remove(a)
 	s.offer(a, testFrame("a", 2)) // a decoder's last picture may come late
@@ -125,7 +125,7 @@ func TestSchedulerUnderLoad(t *testing.T) {
 	watches := map[*lane]*watch{}
 	var lanes []*lane
 	for i := range cameras {
-		l := s.add(&camera{id: fmt.Sprint(i)})
+		l := s.add(&analysis{cam: &camera{id: fmt.Sprint(i)}})
 		lanes = append(lanes, l)
 		watches[l] = &watch{}
 	}
@@ -139,7 +139,7 @@ func TestSchedulerUnderLoad(t *testing.T) {
 					w.mu.Lock()
 					seq := j.frame.Meta().Seq
 					if w.busy || seq <= w.last {
-						t.Errorf("frame %d of camera %s: busy %v, last %d", seq, j.lane.cam.id, w.busy, w.last)
+						t.Errorf("frame %d of camera %s: busy %v, last %d", seq, j.lane.of.cam.id, w.busy, w.last)
 					}
 					w.busy, w.last = true, seq
 					w.mu.Unlock()
@@ -164,7 +164,7 @@ func TestSchedulerUnderLoad(t *testing.T) {
 				if seq == removeAt {
 					s.remove(l)
 				}
-				s.offer(l, testFrame(l.cam.id, seq))
+				s.offer(l, testFrame(l.of.cam.id, seq))
 			}
 			s.remove(l)
 		})

@@ -57,7 +57,7 @@ func (p *Pipeline) watchedNow(id string) {
 // spare decides what the camera's decoder leaves out. A camera that nobody watches
 // needs the pictures that are analysed, and no others.
 func (c *camera) spare() {
-	if c.lane == nil {
+	if c.lane() == nil {
 		return
 	}
 	level := schedule.SkipNothing

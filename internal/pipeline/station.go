@@ -20,7 +20,7 @@ type model interface{ Info() infer.Info }
 // stationKey names a station: a model on a device.
 type stationKey struct {
 	device string // "cpu", or the GPU's UUID
-	model  string
+	model  string // modelKey
 }
 
 // station is one model on one device, with everything that belongs to that pair:
@@ -28,6 +28,8 @@ type stationKey struct {
 // of it.
 type station struct {
 	key    stationKey
+	loaded Loaded
+	own    bool // the pipeline opened the model, and closes it
 	gpu    *GPU // nil on the processor
 	model  model
 	open   func(ctx context.Context) (runner, error)
@@ -43,16 +45,18 @@ type station struct {
 	most     int // pictures in a batch
 	workers  []*worker
 	load     load
+	late     atomic.Uint64 // pictures that grew too old on the way
 	governor governing
 
 	done chan struct{} // closed when run has returned
 }
 
-// newStation makes the station of a card, or of the processor's engine. It starts
-// nothing.
-func (p *Pipeline) newStation(gpu *GPU, engine infer.Engine, zeros func() uint64) *station {
+// newStation makes the station of a model on a card, or of the processor's engine.
+// own says that the pipeline has opened it. It starts nothing.
+func (p *Pipeline) newStation(key string, l Loaded, own bool) *station {
+	gpu, engine := l.GPU, l.Engine
 	s := &station{
-		gpu: gpu, zeros: zeros, logger: p.logger, now: p.now, start: p.start,
+		loaded: l, own: own, gpu: gpu, zeros: l.ZeroStreak, logger: p.logger, now: p.now, start: p.start,
 		sched:  newScheduler(p.now, p.cfg.Inference.LatencyBudget),
 		health: newHealth(p.logger, p.now), stats: p.engineStats, done: make(chan struct{}),
 	}
@@ -67,7 +71,7 @@ func (p *Pipeline) newStation(gpu *GPU, engine infer.Engine, zeros func() uint64
 		s.open = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, engine) }
 	}
 	info := s.model.Info()
-	s.key = stationKey{device: device, model: info.Model}
+	s.key = stationKey{device: device, model: key}
 	s.most = max(1, info.MaxBatch)
 	s.times = schedule.NewTimes(s.most)
 	s.times.Observe(1, time.Duration(info.ProbeMS*float64(time.Millisecond)))

@@ -19,7 +19,7 @@ func (c *camera) status() web.Camera {
 		Codec: string(s.Codec), Width: s.Width, Height: s.Height, FPS: s.FPS,
 		Decoder: s.Decoder.Name, DecoderNote: s.Decoder.Note, PixelFormat: s.Decoder.PixelFormat, Memory: s.Decoder.Memory,
 		Transport: s.Transport, TLS: s.TLS, Track: trackOf(s.Track), Attempts: s.Attempts, Damaged: s.Damaged,
-		Detecting: c.lane != nil, InferredFPS: c.inferred.perSecond(c.p.now()),
+		Detecting: c.lane() != nil, InferredFPS: c.inferred.perSecond(c.p.now()),
 		Analysed: c.analysed(s.FPS), Frames: s.Frames, Inferred: c.total.Load(), Dropped: s.Dropped,
 		AgeMS: percentiles(c.ages.published),
 		StagesMS: web.Stages{

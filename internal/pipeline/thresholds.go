@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"sort"
-	"strings"
 
 	"edgecam/internal/config"
 )
@@ -29,7 +28,7 @@ func thresholds(labels []string, detect config.Detect, byDefault float64) ([]flo
 	for _, name := range names {
 		i := indexOf(labels, name)
 		if i < 0 {
-			return nil, unknownLabelError(name, labels)
+			return nil, fmt.Errorf("detect.objects: %w", config.UnknownLabel(name, labels))
 		}
 		out[i] = float32(detect.Objects[name])
 		if out[i] == 0 {
@@ -46,11 +45,4 @@ func indexOf(labels []string, name string) int {
 		}
 	}
 	return -1
-}
-
-func unknownLabelError(name string, labels []string) error {
-	if near := config.Closest(name, labels); near != "" {
-		return fmt.Errorf("detect.objects: the model has no label %q: did you mean %q?", name, near)
-	}
-	return fmt.Errorf("detect.objects: the model has no label %q; it has %s", name, strings.Join(labels, ", "))
 }

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"time"
 
-	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/internal/pipeline/schedule"
-	"edgecam/preprocess"
 )
 
 // maxFrameAge bounds the age of what is inferred: an older frame is dropped and
 // counted, whatever made it old.
 const maxFrameAge = time.Second
+
+// errTooOld ends a picture that waited too long.
+var errTooOld = errors.New("the picture was too old to be analysed: the engine is behind")
 
 // waitedLong is the age of a frame that was not taken fresh.
 const waitedLong = maxFrameAge / 4
@@ -86,7 +87,7 @@ func (w *worker) begin(r runner, n int) {
 		return
 	}
 	for _, j := range b.jobs {
-		j.lane.cam.raw.offer(picture{frame: j.frame, gpu: w.st.gpu})
+		j.lane.of.begun(j.frame)
 	}
 	b.at.batched, b.at.usual = w.now(), w.st.times.Of(len(b.jobs))
 	if len(w.flying) == 0 {
@@ -125,7 +126,7 @@ func (w *worker) finish(r runner) {
 	w.st.stats.observe(len(b.jobs), took)
 	w.st.load.ran(len(b.jobs), took)
 	for i, j := range b.jobs {
-		j.lane.cam.publish(j.frame, b.transforms[i], b.detections[i], b.at)
+		j.lane.of.publish(j.frame, b.transforms[i], b.detections[i], b.at)
 	}
 	w.end(b)
 }
@@ -149,8 +150,9 @@ func (w *worker) fill(b *batch, n int) {
 	now, run := w.now(), w.st.times.Of(n)
 	for _, j := range w.jobs[:n] {
 		if beyond(now.Sub(j.frame.Meta().Received), run) {
-			j.lane.cam.drops.add(dropTooOld)
+			j.lane.of.drop(dropTooOld, errTooOld)
 			w.st.load.lost.Add(1)
+			w.st.late.Add(1)
 			j.frame.Release()
 			w.st.sched.done(j.lane)
 			continue
@@ -179,7 +181,7 @@ func (s stamps) oldest() time.Duration {
 func (w *worker) threshold(class int) float32 {
 	lowest := float32(never)
 	for i := range w.asking.jobs {
-		lowest = min(lowest, w.asking.jobs[i].lane.cam.thresholds[class])
+		lowest = min(lowest, w.asking.jobs[i].lane.of.thresholds[class])
 	}
 	return lowest
 }
@@ -192,20 +194,6 @@ func (w *worker) fail(b *batch, err error) {
 	}
 	w.st.health.bad(err)
 	for _, j := range b.jobs {
-		j.lane.cam.drops.add(reason)
+		j.lane.of.drop(reason, err)
 	}
-}
-
-// publish turns the engine's answer for a frame into tracked objects in
-// fractions of the picture and tells the world. It borrows f.
-func (c *camera) publish(f *framepool.Frame, t preprocess.Transform, found []infer.Detection, at stamps) {
-	kept := found[:0]
-	for _, d := range found {
-		if d.Score >= c.thresholds[d.Class] {
-			kept = append(kept, t.Inverse(d))
-		}
-	}
-	c.tracked = c.tracker.Update(c.tracked[:0], f.Meta().Received, kept)
-	c.activity.note(f, len(c.tracked) > 0)
-	c.report(f, c.tracked, at)
 }

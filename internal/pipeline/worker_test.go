@@ -77,7 +77,7 @@ type line struct {
 func newLine(workers, most, cameras int, timed func() *timedRunner) *line {
 	now := time.Now
 	logger := slog.New(slog.DiscardHandler)
-	p := &Pipeline{now: now, start: now(), broker: event.NewBroker(), logger: logger, engineLabels: []string{"person"}}
+	p := &Pipeline{now: now, start: now(), broker: event.NewBroker(), logger: logger}
 	l := &line{broker: p.broker, station: &station{
 		now: now, start: p.start, logger: logger, most: most, sched: newScheduler(now, 80*time.Millisecond),
 		health: newHealth(logger, now), stats: newEngineStats(), times: schedule.NewTimes(most), done: make(chan struct{}),
@@ -95,10 +95,11 @@ func newLine(workers, most, cameras int, timed func() *timedRunner) *line {
 		l.workers = append(l.workers, l.newWorker(workers == 1))
 	}
 	for i := range cameras {
-		c := &camera{id: fmt.Sprint("cam", i), p: p, st: l.station, logger: logger, inferred: newRate(now()), ages: newAges(), activity: newActivity(now())}
+		c := &camera{id: fmt.Sprint("cam", i), p: p, logger: logger, inferred: newRate(now()), ages: newAges(), activity: newActivity(now())}
 		c.raw, c.annotated = newFeed(c.id, false, p, logger), newFeed(c.id, true, p, logger)
-		c.tracker, c.thresholds = track.New(track.Options{}), []float32{0.5}
-		c.lane = l.sched.add(c)
+		a := &analysis{cam: c, st: l.station, labels: []string{"person"}, tracker: track.New(track.Options{}), thresholds: []float32{0.5}}
+		a.join()
+		c.at.Store(a)
 		l.cameras = append(l.cameras, c)
 	}
 	return l
@@ -138,7 +139,7 @@ func (l *line) play(t *testing.T, fps int, d time.Duration) map[string][]*event.
 	sending.Wait()
 	time.Sleep(time.Second)
 	for _, c := range l.cameras {
-		l.sched.remove(c.lane)
+		c.at.Load().leave()
 	}
 	l.stop()
 	l.broker.Close()
@@ -289,7 +290,7 @@ func BenchmarkScheduler(b *testing.B) {
 	lanes := make([]*lane, 300)
 	frames := make([]*framepool.Frame, len(lanes))
 	for i := range lanes {
-		lanes[i] = s.add(&camera{})
+		lanes[i] = s.add(&analysis{cam: &camera{}})
 		frames[i] = testFrame("cam", 1)
 		s.offer(lanes[i], frames[i].Retain())
 	}

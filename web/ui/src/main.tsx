@@ -4,6 +4,7 @@ import './style/shell.css';
 import './style/cameras.css';
 import './style/camera.css';
 import './style/system.css';
+import './style/models.css';
 import { App, AppProvider } from './app';
 import { adoptPath } from './route';
 import { followTheme } from './theme';

@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
 
-export type Route = { page: 'cameras' } | { page: 'camera'; id: string } | { page: 'system' };
+export type Route = { page: 'cameras' } | { page: 'camera'; id: string } | { page: 'models' } | { page: 'system' };
 
 /** The route of a location's hash, or of its path; what is not known is the grid. */
 export function parseRoute(location: string): Route {
   const path = location.replace(/^#?\/?/, '');
   if (path === 'system') return { page: 'system' };
+  if (path === 'models') return { page: 'models' };
   const camera = /^camera\/([a-z0-9_-]{1,64})$/.exec(path);
   return camera ? { page: 'camera', id: camera[1]! } : { page: 'cameras' };
 }
@@ -16,6 +17,8 @@ export function linkTo(route: Route): string {
       return `#/camera/${route.id}`;
     case 'system':
       return '#/system';
+    case 'models':
+      return '#/models';
     case 'cameras':
       return '#/';
   }

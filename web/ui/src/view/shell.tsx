@@ -10,6 +10,7 @@ import { CameraPage } from './camera';
 import { Grid } from './grid';
 import { Mark, ThemeIcon } from './icons';
 import { Loading } from './loading';
+import { ModelsPage } from './models';
 import { SystemPage } from './system';
 
 export function Shell(): JSX.Element {
@@ -30,7 +31,8 @@ export function Shell(): JSX.Element {
           <span>edgecam</span>
         </a>
         <nav aria-label="Pages">
-          <NavLink to={{ page: 'cameras' }} active={route.page !== 'system'} text="Cameras" />
+          <NavLink to={{ page: 'cameras' }} active={route.page === 'cameras' || route.page === 'camera'} text="Cameras" />
+          <NavLink to={{ page: 'models' }} active={route.page === 'models'} text="Models" />
           <NavLink to={{ page: 'system' }} active={route.page === 'system'} text="System" />
         </nav>
         <Tally cameras={cameras} />
@@ -59,6 +61,7 @@ function Page(props: { route: Route; from: string | null }): JSX.Element {
   const { cameras, system, at } = useSnapshot();
   if (at === 0) return <Loading />;
   if (route.page === 'system' && system) return <SystemPage system={system} />;
+  if (route.page === 'models') return <ModelsPage cameras={cameras} />;
   if (route.page === 'camera') {
     return <CameraPage key={route.id} id={route.id} camera={cameras.find((c) => c.id === route.id)} cameras={cameras} />;
   }
@@ -72,7 +75,7 @@ function usePageChange(route: Route, main: HTMLElement | null, from: { current: 
   const { cameras } = useSnapshot();
   const id = route.page === 'camera' ? route.id : null;
   const name = cameras.find((c) => c.id === id)?.name ?? id;
-  const title = route.page === 'system' ? 'System' : name;
+  const title = route.page === 'system' ? 'System' : route.page === 'models' ? 'Models' : name;
   useEffect(() => void (document.title = title ? `${title} · edgecam` : 'edgecam'), [title]);
   useEffect(() => {
     if (!first.current) {
