@@ -27,7 +27,7 @@ import (
 const callTimeout = 3 * time.Second
 
 // startGPU is start with a card of stand-ins in the processor's place.
-func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
+func startGPU(t *testing.T, cameras int, more ...func(*pipeline.Options)) (*box, *testkit.Card, *pipeline.GPU) {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	s, err := sim.New(sim.Options{Cameras: make([]sim.Camera, cameras), Logger: logger})
@@ -58,9 +58,13 @@ func startGPU(t *testing.T, cameras int) (*box, *testkit.Card, *pipeline.GPU) {
 		t.Fatal(err)
 	}
 	b := &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}
-	b.Pipeline, err = pipeline.New(pipeline.Options{
+	options := pipeline.Options{
 		Config: cfg, GPUs: []*pipeline.GPU{gpu}, Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
-	})
+	}
+	for _, change := range more {
+		change(&options)
+	}
+	b.Pipeline, err = pipeline.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
