@@ -29,7 +29,7 @@ const callTimeout = 3 * time.Second
 
 // startGPU is start with a card of stand-ins in the processor's place. model is the
 // built-in one, or a small one where what counts is around it.
-func startGPU(t *testing.T, cameras int, model string) (*box, *testkit.Card, *pipeline.GPU) {
+func startGPU(t *testing.T, cameras int, model string, more ...func(*pipeline.Options)) (*box, *testkit.Card, *pipeline.GPU) {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	s, err := sim.New(sim.Options{Cameras: make([]sim.Camera, cameras), Logger: logger})
@@ -60,9 +60,13 @@ func startGPU(t *testing.T, cameras int, model string) (*box, *testkit.Card, *pi
 		t.Fatal(err)
 	}
 	b := &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}
-	b.Pipeline, err = pipeline.New(pipeline.Options{
+	options := pipeline.Options{
 		Config: cfg, GPUs: []*pipeline.GPU{gpu}, Budget: b.budget, Codecs: codecs, Version: "test", Logger: logger,
-	})
+	}
+	for _, change := range more {
+		change(&options)
+	}
+	b.Pipeline, err = pipeline.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

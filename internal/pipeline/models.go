@@ -241,6 +241,16 @@ func (b *bay) all() []*station {
 	return out
 }
 
+// utilisation is the part of the last second that the bay's engines were at work.
+func (b *bay) utilisation() float64 {
+	sum := 0.0
+	for _, s := range b.all() {
+		_, use := s.governor.state()
+		sum += use
+	}
+	return min(sum, 1)
+}
+
 // on gives the bay's station for a model, that of inference.model for "".
 func (b *bay) on(key string) *station {
 	if s := b.stations[key]; s != nil {

@@ -39,7 +39,17 @@ func (f *files) Inspect(m config.Model) (*model.Report, error) {
 	return model.Inspect(m.File, model.Overrides{Labels: m.Labels.Names})
 }
 
-func (f *files) Load(_ context.Context, m config.Model, r *model.Report, _ *pipeline.GPU) (pipeline.Loaded, error) {
+func (f *files) Load(ctx context.Context, m config.Model, r *model.Report, beside *pipeline.GPU) (pipeline.Loaded, error) {
+	if beside != nil {
+		o := beside.Options().Engine
+		o.Model, o.Precision = m.File, ""
+		if o.Spec = nil; !strings.HasPrefix(m.File, "builtin:") {
+			o.Spec = &r.Spec
+		}
+		gpu, err := beside.Beside(ctx, o, 0.6)
+		f.made.Add(1)
+		return pipeline.Loaded{GPU: gpu}, err
+	}
 	e, err := ort.New(ort.Options{Library: testkit.ONNXRuntime(f.t), Model: m.File, Spec: &r.Spec, Concurrency: 1})
 	if err != nil {
 		return pipeline.Loaded{}, err
@@ -79,7 +89,13 @@ func (sickSlot) Run(int, func(int) float32, [][]infer.Detection) error {
 // labelled writes a model that sees one object of its only class in every picture.
 func labelled(t *testing.T, dir, name, label string) config.Model {
 	t.Helper()
-	d := fixture.Detector{Family: "yolov8", Classes: 1, Objects: []infer.Detection{{Score: 0.9, X1: 100, Y1: 100, X2: 180, Y2: 180}}}
+	return detector(t, dir, name, label, fixture.Detector{
+		Family: "yolov8", Classes: 1, Objects: []infer.Detection{{Score: 0.9, X1: 100, Y1: 100, X2: 180, Y2: 180}},
+	})
+}
+
+func detector(t *testing.T, dir, name, label string, d fixture.Detector) config.Model {
+	t.Helper()
 	d.Meta = map[string]string{"names": "{0: '" + label + "'}"}
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, d.Bytes(), 0o600); err != nil {

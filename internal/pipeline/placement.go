@@ -173,17 +173,24 @@ func (p *Pipeline) startStationLocked(s *station) {
 // as it is: pictures that the processor decodes go on, and whoever runs the
 // process decides.
 func (p *Pipeline) watch(ctx context.Context, b *bay) {
-	for b.st.gpu != nil {
+	for gpu := p.cardOf(b); gpu != nil; gpu = p.cardOf(b) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-b.st.gpu.Lost():
+		case <-gpu.Lost():
 		}
 		p.lose(b)
 		if !p.reopen(ctx, b) {
 			return
 		}
 	}
+}
+
+// cardOf is the bay's card, nil on the processor.
+func (p *Pipeline) cardOf(b *bay) *GPU {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return b.st.gpu.host()
 }
 
 // lose moves the cameras of a card that has just been lost.
@@ -324,7 +331,7 @@ func (p *Pipeline) settle() {
 }
 
 func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) bool {
-	p.logger.Info("gpu is opened again later", "gpu", b.st.gpu.card.Index, "in", wait)
+	p.logger.Info("gpu is opened again later", "gpu", p.cardOf(b).card.Index, "in", wait)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -508,7 +515,7 @@ func (p *Pipeline) gpus() []web.GPU {
 			continue
 		}
 		card := &b.st.gpu.card
-		_, use := b.st.governor.state()
+		use := b.utilisation()
 		g := web.GPU{Index: card.Index, UUID: card.UUID, Name: card.Name, Cameras: cameras[i], Utilisation: use, State: gpuOK}
 		if err := b.st.lost(); err != nil {
 			g.State, g.Reason, g.Utilisation = gpuLost, err.Error(), 0
