@@ -4,11 +4,12 @@
 #   SANITIZER=compute-sanitizer scripts/test-hw.sh    those that make sense under NVIDIA's memory checker
 # EDGECAM_ONNXRUNTIME names the GPU build of ONNX Runtime, LD_LIBRARY_PATH the places of what it needs.
 # HW_BIN is a directory of test binaries built before (infer_ort.test and so on), for a box without Go;
-# HW_LIMIT is how many seconds each package may take.
+# HW_LIMIT is how many seconds each package may take; HW_SHORT=1 leaves figures and crowds out.
 set -u
 cd "$(dirname "$0")/.."
 sanitizer=${SANITIZER:-}
 limit=${HW_LIMIT:-600}
+short=${HW_SHORT:+-test.short}
 failed=()
 
 binary() { # PACKAGE: where its test binary is
@@ -56,7 +57,8 @@ else
   # Engines that TensorRT builds stay for the tests that follow.
   export EDGECAM_TEST_STATE=${EDGECAM_TEST_STATE:-$(mktemp -d -t edgecam-state.XXXXXX)}
   for package in platform/cuda preprocess infer/candidates capture/decode internal/pipeline/bench infer/ort internal/pipeline; do
-    run "$package" "${HW_RUN:-^TestHardware}"
+    # shellcheck disable=SC2086 # one word or none
+    run "$package" "${HW_RUN:-^TestHardware}" $short
   done
 fi
 

@@ -28,7 +28,8 @@ formatted() {
 }
 
 # Packages that hold tests which the race detector would falsify (allocation
-# and speed ceilings are tagged !race) run a second time without it.
+# and speed ceilings are tagged !race) run a second time without it: whole, as
+# frames lie in mapped memory only there.
 unraced_packages() {
   grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=node_modules '^//go:build .*!race' . | xargs -r -n 1 dirname | sort -u
 }

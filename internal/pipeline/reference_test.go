@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"edgecam/infer"
 	"edgecam/infer/builtin"
 	"edgecam/infer/ort"
-	"edgecam/infer/track"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
 	"edgecam/platform/avcodec"
@@ -22,13 +20,12 @@ import (
 )
 
 // path is one frame's way without network and scheduler: decoder, pool,
-// preprocessing, engine, tracker.
+// preprocessing, engine.
 type path struct {
 	clip    *sim.ClipData
 	decoder *decode.Decoder
 	prep    *preprocess.CPU
 	slot    infer.Slot
-	tracker *track.Tracker
 }
 
 func newPath(t *testing.T, precision string) *path {
@@ -47,7 +44,7 @@ func newPath(t *testing.T, precision string) *path {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &path{prep: preprocess.NewCPU(engine.Info().Input), slot: slot, tracker: track.New(track.Options{})}
+	p := &path{prep: preprocess.NewCPU(engine.Info().Input), slot: slot}
 	if p.clip, err = sim.BuiltinClip(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,40 +146,5 @@ func matchBoxes(t *testing.T, what string, a, b []infer.Detection, threshold flo
 		if !ok {
 			t.Errorf("%s box without a partner: %+v", what, a[i])
 		}
-	}
-}
-
-// No pixel is copied between decoder and preprocessing, and a frame costs a
-// handful of small Go allocations from access unit to tracked objects.
-func TestPathCopiesAndAllocatesNothing(t *testing.T) {
-	p := newPath(t, "int8")
-	out := make([][]infer.Detection, 1)
-	var objects []track.Object
-	threshold := func(int) float32 { return 0.45 }
-	step := func(_ int, f *framepool.Frame) {
-		out[0] = out[0][:0]
-		tr := p.infer(t, f, threshold, out)
-		for i, d := range out[0] {
-			out[0][i] = tr.Inverse(d)
-		}
-		objects = p.tracker.Update(objects[:0], f.Meta().Received, out[0])
-	}
-	p.play(t, 60, step) // tables, scratch and tracks are made
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	const frames = 100
-	p.play(t, frames-1, step)
-	runtime.ReadMemStats(&after)
-	st := p.decoder.Stats()
-	if st.CopiedBytes != 0 || len(st.Pools) != 1 {
-		t.Errorf("%d bytes of pixels were copied, %d pools", st.CopiedBytes, len(st.Pools))
-	}
-	if raceEnabled {
-		return // the detector allocates on its own account
-	}
-	if got := float64(after.Mallocs-before.Mallocs) / frames; got > 10 {
-		t.Errorf("%.1f Go allocations a frame, want at most 10", got)
-	} else {
-		t.Logf("%.1f Go allocations a frame", got)
 	}
 }
