@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"edgecam/infer"
+	"edgecam/infer/builtin"
 	"edgecam/infer/model"
 	"edgecam/infer/model/fixture"
 	"edgecam/infer/ort"
@@ -124,7 +125,7 @@ func startModels(t *testing.T) (*box, *files, string) {
 		two.Model, three.Model = "cats", "surecats"
 		cfg.Cameras["cam2"], cfg.Cameras["cam3"] = two, three
 	}, func(o *pipeline.Options) {
-		o.Models = f
+		o.Models, o.Engine = f, engineOf(t, builtin.NanoDetG, "int8")
 		if err := o.OpenModels(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +251,7 @@ func TestModelRefusedAtStart(t *testing.T) {
 		two.Model = "cats"
 		cfg.Cameras["cam2"] = two
 	}, func(o *pipeline.Options) {
-		o.Models = f
+		o.Models, o.Engine = f, engineOf(t, builtin.NanoDetG, "int8")
 		if err := o.OpenModels(t.Context()); err != nil {
 			t.Fatal(err)
 		}
