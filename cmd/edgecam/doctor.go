@@ -120,7 +120,7 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 	info := gpu.Info()
 	g.Provider, g.Precision, g.ProbeMS, g.Notes = info.Provider, info.Precision, info.ProbeMS, info.ProbeNotes
 	g.Strategy, g.StrategyWhy = gpu.Strategy()
-	g.NoDecoder = gpu.NoDecoder()
+	g.NoDecoder, g.DecoderEngines = gpu.NoDecoder(), gpu.DecoderEngines()
 	return g
 }
 

@@ -18,6 +18,7 @@ type GPU struct {
 
 	Strategy, StrategyWhy string // how pictures come to the card
 	NoDecoder             string // why it does not decode, "" = it does
+	DecoderEngines        int    // 0 = unknown
 
 	Libraries []Library // that GPU inference needs, found or not
 }
@@ -29,7 +30,7 @@ type Library struct {
 	Optional            bool // TensorRT and what it needs: CUDA serves without
 }
 
-func gpuWork(g GPU) []Check {
+func gpuWork(g GPU, jetson bool) []Check {
 	if !g.Tried {
 		return nil
 	}
@@ -48,13 +49,23 @@ func gpuWork(g GPU) []Check {
 	checks = append(checks,
 		Check{Name: "gpu engine", Status: OK, Detail: engine},
 		Check{Name: "gpu pictures", Status: OK, Detail: g.Strategy + ": " + g.StrategyWhy})
-	if g.NoDecoder != "" {
-		return append(checks, Check{
-			Name: "gpu decoding", Status: Warn, Detail: g.NoDecoder,
-			Fix: "in a container set NVIDIA_DRIVER_CAPABILITIES=compute,video,utility; else the processor decodes",
-		})
+	return append(checks, decoding(g, jetson))
+}
+
+// decoding judges the card's own decoder. A Jetson's is reached another way: see
+// ffmpeg.
+func decoding(g GPU, jetson bool) Check {
+	c := Check{Name: "gpu decoding", Status: OK, Detail: "H.264 and H.265 in the card's memory"}
+	switch {
+	case g.NoDecoder != "" && jetson:
+		c.Detail = "a Jetson decodes through FFmpeg, see there"
+	case g.NoDecoder != "":
+		c.Status, c.Detail = Warn, g.NoDecoder
+		c.Fix = "in a container set NVIDIA_DRIVER_CAPABILITIES=compute,video,utility; else the processor decodes"
+	case g.DecoderEngines > 0:
+		c.Detail += ", " + count(g.DecoderEngines, "engine")
 	}
-	return append(checks, Check{Name: "gpu decoding", Status: OK, Detail: "H.264 and H.265 in the card's memory"})
+	return c
 }
 
 func libraries(all []Library) Check {
