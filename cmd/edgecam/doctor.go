@@ -121,7 +121,7 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 		info := gpu.Info()
 		c := doctor.Card{
 			Index: gpu.Card().Index, Provider: info.Provider, Precision: info.Precision, ProbeMS: info.ProbeMS, Notes: info.ProbeNotes,
-			NoDecoder: gpu.NoDecoder(),
+			NoDecoder: gpu.NoDecoder(), DecoderEngines: gpu.DecoderEngines(),
 		}
 		c.Strategy, c.StrategyWhy = gpu.Strategy()
 		g.Cards = append(g.Cards, c)

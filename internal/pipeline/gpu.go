@@ -52,6 +52,7 @@ type GPU struct {
 	decoder   *avcodec.HardwareDevice // nil where it does not decode
 	noDecoder string                  // why
 	queue     *decode.Queue           // in front of decoder; nil where it does not decode
+	engines   int                     // of decoder; 0 = unknown
 	engine    *ort.DeviceEngine
 	how       *strategies
 	life      int // how often it was lost and opened again

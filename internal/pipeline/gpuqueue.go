@@ -21,17 +21,21 @@ const placesPerEngine = 5
 
 // openQueue makes the queue in front of the card's decoders.
 func (g *GPU) openQueue(ctx context.Context) {
-	engines := 0
 	err := g.dev.DoWithin(ctx, "ask the decoder", gpuStepLimit, func(c *cuda.Context) (err error) {
-		engines, err = c.DecoderEngines()
+		g.engines, err = c.DecoderEngines()
 		return err
 	})
+	engines := g.engines
 	if err != nil {
 		engines = unknownEngines
 		g.logger.Debug("the card does not tell its decoding engines", "err", err, "assumed", engines)
 	}
 	g.queue = decode.NewQueue(placesPerEngine * engines)
 }
+
+// DecoderEngines is how many engines of the card decode, 0 where it does not tell
+// or does not decode.
+func (g *GPU) DecoderEngines() int { return g.engines }
 
 // Card is the card that was opened.
 func (g *GPU) Card() platform.GPU { return g.card }

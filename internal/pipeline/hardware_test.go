@@ -27,6 +27,9 @@ func TestHardwarePathKeepsUpWithTheEngine(t *testing.T) {
 	for _, provider := range []string{"cuda", "tensorrt"} {
 		t.Run(provider, func(t *testing.T) {
 			g, codecs := openHardware(t, provider)
+			if g.NoDecoder() != "" || g.DecoderEngines() == 0 {
+				t.Errorf("%d engines decode, %q", g.DecoderEngines(), g.NoDecoder())
+			}
 			<-g.Settled()
 			if got := g.Info().Provider; got != provider {
 				t.Skipf("%s serves: %q", got, g.Info().ProbeNotes)

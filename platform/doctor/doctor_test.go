@@ -85,6 +85,20 @@ func good() doctor.Probes {
 	}
 }
 
+// onJetson is good with these decoders and the board's GPU at work, which is no
+// card that decodes.
+func onJetson(decoders ...string) doctor.Probes {
+	p := good()
+	p.FFmpeg.Decoders = decoders
+	p.GPU = doctor.GPU{
+		Tried: true, Cards: []doctor.Card{{
+			Provider: "cuda", Precision: "fp16", ProbeMS: 9.1, Strategy: "shared", StrategyWhy: "the GPU reads the same DRAM",
+			NoDecoder: "libnvcuvid.so.1: no such file",
+		}}, Libraries: []doctor.Library{{Name: "libonnxruntime.so", Path: "/opt/ort/libonnxruntime.so", Version: "1.31.1"}},
+	}
+	return p
+}
+
 func bad() doctor.Probes {
 	return doctor.Probes{
 		Version: "1.0",
@@ -105,7 +119,8 @@ func TestExamine(t *testing.T) {
 		fails    int
 	}{
 		{"server", server(), good(), doctor.OK, 0, 0},
-		{"orin", orin(), good(), doctor.OK, 0, 0},
+		{"orin", orin(), onJetson("h264", "h264_v4l2m2m", "h264_nvv4l2dec", "hevc", "hevc_nvv4l2dec", "mjpeg"), doctor.OK, 0, 0},
+		{"orin-plain", orin(), onJetson("h264", "h264_cuvid", "hevc", "mjpeg"), doctor.Warn, 1, 0},
 		{"box", box(), bad(), doctor.Fail, 5, 3},
 		{"bare", box(), doctor.Probes{Version: "1.0"}, doctor.Warn, 4, 0},
 	} {

@@ -27,6 +27,7 @@ type Card struct {
 
 	Strategy, StrategyWhy string // how pictures come to the card
 	NoDecoder             string // why it does not decode, "" = it does
+	DecoderEngines        int    // 0 = unknown
 }
 
 // Library is one file that GPU inference needs.
@@ -36,7 +37,7 @@ type Library struct {
 	Optional            bool // TensorRT and what it needs: CUDA serves without
 }
 
-func gpuWork(g GPU) []Check {
+func gpuWork(g GPU, jetson bool) []Check {
 	if !g.Tried {
 		return nil
 	}
@@ -53,13 +54,13 @@ func gpuWork(g GPU) []Check {
 		if len(g.Cards) > 1 {
 			of = fmt.Sprintf("gpu %d", c.Index)
 		}
-		checks = append(checks, c.work(of)...)
+		checks = append(checks, c.work(of, jetson)...)
 	}
 	return checks
 }
 
 // work judges one card, which the names of the checks begin with.
-func (c Card) work(of string) []Check {
+func (c Card) work(of string, jetson bool) []Check {
 	if c.Err != nil {
 		return []Check{{Name: of + " engine", Status: Warn, Detail: c.Err.Error(), Fix: "the other cards do its work; to leave it out, name those in CUDA_VISIBLE_DEVICES of the service"}}
 	}
@@ -67,17 +68,27 @@ func (c Card) work(of string) []Check {
 	if len(c.Notes) > 0 {
 		engine += " (" + strings.Join(c.Notes, "; ") + ")"
 	}
-	checks := []Check{
+	return []Check{
 		{Name: of + " engine", Status: OK, Detail: engine},
 		{Name: of + " pictures", Status: OK, Detail: c.Strategy + ": " + c.StrategyWhy},
+		c.decoding(of, jetson),
 	}
-	if c.NoDecoder != "" {
-		return append(checks, Check{
-			Name: of + " decoding", Status: Warn, Detail: c.NoDecoder,
-			Fix: "in a container set NVIDIA_DRIVER_CAPABILITIES=compute,video,utility; else the processor decodes",
-		})
+}
+
+// decoding judges the card's own decoder. A Jetson's is reached another way: see
+// ffmpeg.
+func (c Card) decoding(of string, jetson bool) Check {
+	d := Check{Name: of + " decoding", Status: OK, Detail: "H.264 and H.265 in the card's memory"}
+	switch {
+	case c.NoDecoder != "" && jetson:
+		d.Detail = "a Jetson decodes through FFmpeg, see there"
+	case c.NoDecoder != "":
+		d.Status, d.Detail = Warn, c.NoDecoder
+		d.Fix = "in a container set NVIDIA_DRIVER_CAPABILITIES=compute,video,utility; else the processor decodes"
+	case c.DecoderEngines > 0:
+		d.Detail += ", " + count(c.DecoderEngines, "engine")
 	}
-	return append(checks, Check{Name: of + " decoding", Status: OK, Detail: "H.264 and H.265 in the card's memory"})
+	return d
 }
 
 func libraries(all []Library) Check {

@@ -26,13 +26,26 @@ func TestExamineGPU(t *testing.T) {
 				Tried: true, Libraries: []doctor.Library{core, nvinfer},
 				Cards: []doctor.Card{{
 					Provider: "cuda", Precision: "fp16", ProbeMS: 2.04, Notes: []string{"TensorRT: libnvinfer.so.10 is missing; CUDA serves"},
-					Strategy: "device", StrategyWhy: "pictures are decoded in the card's memory",
+					Strategy: "device", StrategyWhy: "pictures are decoded in the card's memory", DecoderEngines: 7,
 				}},
 			},
 			map[string]doctor.Check{
 				"gpu libraries": {Status: doctor.OK, Detail: "libonnxruntime.so 1.31.1; without TensorRT, as these are missing: libnvinfer.so.10"},
 				"gpu engine":    {Status: doctor.OK, Detail: "cuda, fp16, 2.0 ms a picture (TensorRT: libnvinfer.so.10 is missing; CUDA serves)"},
 				"gpu pictures":  {Status: doctor.OK, Detail: "device: pictures are decoded in the card's memory"},
+				"gpu decoding":  {Status: doctor.OK, Detail: "H.264 and H.265 in the card's memory, 7 engines"},
+			},
+		},
+		{
+			"decodes with engines that are not told",
+			doctor.GPU{
+				Tried: true, Libraries: []doctor.Library{core},
+				Cards: []doctor.Card{{Provider: "cuda", Precision: "fp16", Strategy: "device", StrategyWhy: "there"}},
+			},
+			map[string]doctor.Check{
+				"gpu libraries": {Status: doctor.OK, Detail: "libonnxruntime.so 1.31.1"},
+				"gpu engine":    {Status: doctor.OK, Detail: "cuda, fp16, 0.0 ms a picture"},
+				"gpu pictures":  {Status: doctor.OK, Detail: "device: there"},
 				"gpu decoding":  {Status: doctor.OK, Detail: "H.264 and H.265 in the card's memory"},
 			},
 		},
