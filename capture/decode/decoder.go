@@ -225,7 +225,7 @@ func (d *Decoder) prepare(au *capture.AccessUnit) error {
 func (d *Decoder) forget() error {
 	d.filter.stale = false
 	if d.gone() != nil {
-		return nil
+		return nil //nolint:nilerr // nothing is asked of a lost card; the unit that follows says it
 	}
 	d.drain()
 	if err := d.dec.Reopen(d.filter.sets()); err != nil {
