@@ -130,33 +130,6 @@ DEVICE void emit_column(const Image *m, const Tensor *o, const Tile *t, int x, i
   }
 }
 
-template <int BYTES, int PLANES, int HALF> DEVICE void emit_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
-  int cols = imin(1 << o->log_w, nthreads); // both powers of two
-  int step = nthreads / cols;
-  for (int i = tid & (cols - 1); i < 1 << o->log_w && t->x + i < o->width; i += cols)
-    emit_column<BYTES, PLANES, HALF>(m, o, t, t->x + i, tid / cols, step);
-}
-
-template <int HALF> DEVICE void emit_to(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
-  switch (m->bytes * 4 + m->planes) {
-    case 5: emit_as<1, 1, HALF>(m, o, t, tid, nthreads); break;
-    case 6: emit_as<1, 2, HALF>(m, o, t, tid, nthreads); break;
-    case 7: emit_as<1, 3, HALF>(m, o, t, tid, nthreads); break;
-    case 9: emit_as<2, 1, HALF>(m, o, t, tid, nthreads); break;
-    case 10: emit_as<2, 2, HALF>(m, o, t, tid, nthreads); break;
-    case 11: emit_as<2, 3, HALF>(m, o, t, tid, nthreads); break;
-  }
-}
-
-// emit is the last step: every sample of the tile is interpolated, converted
-// and written, neighbouring threads writing neighbouring samples.
-DEVICE void emit(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
-  if (o->half)
-    emit_to<1>(m, o, t, tid, nthreads);
-  else
-    emit_to<0>(m, o, t, tid, nthreads);
-}
-
 // Rows are the two rows of a plane that an output row lies between, and the
 // weight of the second.
 struct Rows { u64 top, bottom; float w; };
@@ -241,36 +214,49 @@ DEVICE void direct_column(const Image *m, const Tensor *o, const Tile *t, int x,
   }
 }
 
-template <int BYTES, int PLANES, int HALF> DEVICE void direct_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+// columns_as writes the columns of a tile, by way of shared memory or DIRECT from
+// the planes: every sample is interpolated, converted and written, neighbouring
+// threads writing neighbouring samples.
+template <int DIRECT, int BYTES, int PLANES, int HALF> DEVICE void columns_as(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
   int cols = imin(1 << o->log_w, nthreads); // both powers of two
   int step = nthreads / cols;
   for (int i = tid & (cols - 1); i < 1 << o->log_w && t->x + i < o->width; i += cols)
-    direct_column<BYTES, PLANES, HALF>(m, o, t, t->x + i, tid / cols, step);
+    if (DIRECT)
+      direct_column<BYTES, PLANES, HALF>(m, o, t, t->x + i, tid / cols, step);
+    else
+      emit_column<BYTES, PLANES, HALF>(m, o, t, t->x + i, tid / cols, step);
 }
 
-template <int HALF> DEVICE void direct_to(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
+template <int DIRECT, int HALF> DEVICE void columns_to(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
   switch (m->bytes * 4 + m->planes) {
-    case 5: direct_as<1, 1, HALF>(m, o, t, tid, nthreads); break;
-    case 6: direct_as<1, 2, HALF>(m, o, t, tid, nthreads); break;
-    case 7: direct_as<1, 3, HALF>(m, o, t, tid, nthreads); break;
-    case 9: direct_as<2, 1, HALF>(m, o, t, tid, nthreads); break;
-    case 10: direct_as<2, 2, HALF>(m, o, t, tid, nthreads); break;
-    case 11: direct_as<2, 3, HALF>(m, o, t, tid, nthreads); break;
+    case 5: columns_as<DIRECT, 1, 1, HALF>(m, o, t, tid, nthreads); break;
+    case 6: columns_as<DIRECT, 1, 2, HALF>(m, o, t, tid, nthreads); break;
+    case 7: columns_as<DIRECT, 1, 3, HALF>(m, o, t, tid, nthreads); break;
+    case 9: columns_as<DIRECT, 2, 1, HALF>(m, o, t, tid, nthreads); break;
+    case 10: columns_as<DIRECT, 2, 2, HALF>(m, o, t, tid, nthreads); break;
+    case 11: columns_as<DIRECT, 2, 3, HALF>(m, o, t, tid, nthreads); break;
   }
 }
 
-// direct_tile is all that there is to do for a tile of a picture that is read
-// straight.
-DEVICE void direct_tile(const Image *m, const Tensor *o, int x, int y, int tid, int nthreads) {
-  Tile t = tile_of(m, x << o->log_w, 1 << o->log_w, y << o->log_h, 1 << o->log_h);
+template <int DIRECT> DEVICE void columns(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) {
   if (o->half)
-    direct_to<1>(m, o, &t, tid, nthreads);
+    columns_to<DIRECT, 1>(m, o, t, tid, nthreads);
   else
-    direct_to<0>(m, o, &t, tid, nthreads);
+    columns_to<DIRECT, 0>(m, o, t, tid, nthreads);
 }
 
 DEVICE Tile letterbox_tile(const Image *m, const Tensor *o, int x, int y) {
   return tile_of(m, x << o->log_w, 1 << o->log_w, y << o->log_h, 1 << o->log_h);
+}
+
+// emit is the last step of a tile whose rows are in shared memory.
+DEVICE void emit(const Image *m, const Tensor *o, const Tile *t, int tid, int nthreads) { columns<0>(m, o, t, tid, nthreads); }
+
+// direct_tile is all that there is to do for a tile of a picture that is read
+// straight.
+DEVICE void direct_tile(const Image *m, const Tensor *o, int x, int y, int tid, int nthreads) {
+  Tile t = letterbox_tile(m, o, x, y);
+  columns<1>(m, o, &t, tid, nthreads);
 }
 
 #ifdef HOST
