@@ -56,6 +56,34 @@ func (f *fragments) start(p *packet, vital bool, first []byte, head ...byte) {
 	f.add(first)
 }
 
+// take takes a part of a unit: first where it begins one, whose header is head,
+// else next. Both standards flag the ends of a unit alike (RFC 6184 5.8, RFC 7798
+// 4.4.3).
+func (f *fragments) take(p *packet, y *yield, flags byte, vital bool, first, next []byte, head ...byte) {
+	const start, end = 0x80, 0x40
+	f.ends = f.ends || flags&end != 0 // also where its beginning is not known
+	if flags&start != 0 {
+		f.broken(y)
+		f.start(p, vital, first, head...)
+	} else {
+		if f.open && f.rtpTime != p.rtpTime {
+			f.broken(y)
+		}
+		if !f.open {
+			y.hurt = y.hurt || vital
+			return
+		}
+		if !f.add(next) {
+			f.drop()
+			y.large = true
+			return
+		}
+	}
+	if flags&end != 0 || p.marker && !f.ends {
+		y.nalus = appendUnits(y.nalus, f.join())
+	}
+}
+
 // add takes another part; false when the unit is too large.
 func (f *fragments) add(part []byte) bool {
 	f.parts = append(f.parts, part)

@@ -74,34 +74,13 @@ func (d *h264Packets) aggregate(b []byte, between int, y *yield) {
 
 // fragment takes a part of a unit, whose bytes come after head bytes.
 func (d *h264Packets) fragment(p *packet, y *yield, head int) {
-	const start, end = 0x80, 0x40
 	b := p.payload
 	if len(b) < 2 {
 		y.hurt = true
 		return
 	}
-	flags, typ := b[1], h264.NALUType(b[1]&0x1f)
-	d.frag.ends = d.frag.ends || flags&end != 0 // also where its beginning is not known
-	if flags&start != 0 {
-		d.frag.broken(y)
-		d.frag.start(p, vitalH264(typ), skip(b, head), b[0]&0xe0|byte(typ))
-	} else {
-		if d.frag.open && d.frag.rtpTime != p.rtpTime {
-			d.frag.broken(y)
-		}
-		if !d.frag.open {
-			y.hurt = y.hurt || vitalH264(typ)
-			return
-		}
-		if !d.frag.add(b[2:]) {
-			d.frag.drop()
-			y.large = true
-			return
-		}
-	}
-	if flags&end != 0 || p.marker && !d.frag.ends {
-		y.nalus = appendUnits(y.nalus, d.frag.join())
-	}
+	typ := h264.NALUType(b[1] & 0x1f)
+	d.frag.take(p, y, b[1], vitalH264(typ), skip(b, head), b[2:], b[0]&0xe0|byte(typ))
 }
 
 // skip leaves out the first n bytes, as far as there are any.

@@ -77,33 +77,11 @@ func (d *h265Packets) aggregate(b []byte, y *yield) {
 }
 
 func (d *h265Packets) fragment(p *packet, b []byte, y *yield) {
-	const start, end = 0x80, 0x40
-	flags, typ := b[2], h265.NALUType(b[2]&0x3f)
-	d.frag.ends = d.frag.ends || flags&end != 0 // also where its beginning is not known
-	if flags&start != 0 {
-		head := headH265 + 1
-		if d.donl {
-			head += 2
-		}
-		d.frag.broken(y)
-		d.frag.start(p, vitalH265(typ), skip(b, head), b[0]&0x81|byte(typ)<<1, b[1])
-	} else {
-		if d.frag.open && d.frag.rtpTime != p.rtpTime {
-			d.frag.broken(y)
-		}
-		if !d.frag.open {
-			y.hurt = y.hurt || vitalH265(typ)
-			return
-		}
-		if !d.frag.add(b[3:]) {
-			d.frag.drop()
-			y.large = true
-			return
-		}
+	typ, head := h265.NALUType(b[2]&0x3f), headH265+1
+	if d.donl {
+		head += 2
 	}
-	if flags&end != 0 || p.marker && !d.frag.ends {
-		y.nalus = appendUnits(y.nalus, d.frag.join())
-	}
+	d.frag.take(p, y, b[2], vitalH265(typ), skip(b, head), b[3:], b[0]&0x81|byte(typ)<<1, b[1])
 }
 
 // unwrapPACI gives the payload that a PACI packet carries, with its own header;
