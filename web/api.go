@@ -51,13 +51,20 @@ func (s *Server) getSystem(c echo.Context) error {
 }
 
 func (s *Server) getCameras(c echo.Context) error {
-	cams := s.backend.Cameras()
-	out := make([]Camera, len(cams)) // never null in JSON, and clean changes a copy
-	for i, cam := range cams {
-		cam.clean()
-		out[i] = cam
+	return writeJSON(c, cleaned(s.backend.Cameras()))
+}
+
+// cleaned gives a list for JSON, where it is never null: a copy, which clean changes.
+func cleaned[T any, P interface {
+	*T
+	clean()
+}](list []T) []T {
+	out := make([]T, len(list))
+	for i := range list {
+		out[i] = list[i]
+		P(&out[i]).clean()
 	}
-	return writeJSON(c, out)
+	return out
 }
 
 func (s *Server) getCamera(c echo.Context) error {

@@ -49,13 +49,7 @@ func (m *Model) clean() {
 }
 
 func (s *Server) getModels(c echo.Context) error {
-	models := s.backend.Models()
-	out := make([]Model, len(models)) // never null in JSON, and clean changes a copy
-	for i, m := range models {
-		m.clean()
-		out[i] = m
-	}
-	return writeJSON(c, out)
+	return writeJSON(c, cleaned(s.backend.Models()))
 }
 
 // getModel answers what the file was found to be.
@@ -109,13 +103,8 @@ func (s *Server) getPreview(c echo.Context) error {
 		}
 		return err
 	}
-	h := c.Response().Header()
-	h.Set("X-Camera", p.Camera)
-	h.Set("X-Seq", strconv.FormatUint(p.Seq, 10))
-	h.Set("X-Captured-At", p.CapturedAt.UTC().Format(time.RFC3339Nano))
-	h.Set("X-Objects", strconv.Itoa(p.Objects))
-	h.Set(echo.HeaderContentLength, strconv.Itoa(len(p.JPEG)))
-	return c.Blob(http.StatusOK, "image/jpeg", p.JPEG)
+	c.Response().Header().Set("X-Objects", strconv.Itoa(p.Objects))
+	return writePicture(c, p.Picture)
 }
 
 // model returns the model that the path names.

@@ -36,11 +36,16 @@ func (s *Server) getSnapshot(c echo.Context) error {
 		}
 		return err
 	}
+	c.Response().Header().Set(echo.HeaderContentDisposition, `inline; filename="`+cam.ID+p.CapturedAt.UTC().Format("-20060102T150405Z")+`.jpg"`)
+	return writePicture(c, p)
+}
+
+// writePicture answers one picture and says which.
+func writePicture(c echo.Context, p Picture) error {
 	h := c.Response().Header()
 	h.Set("X-Camera", p.Camera)
 	h.Set("X-Seq", strconv.FormatUint(p.Seq, 10))
 	h.Set("X-Captured-At", p.CapturedAt.UTC().Format(time.RFC3339Nano))
-	h.Set(echo.HeaderContentDisposition, `inline; filename="`+cam.ID+p.CapturedAt.UTC().Format("-20060102T150405Z")+`.jpg"`)
 	h.Set(echo.HeaderContentLength, strconv.Itoa(len(p.JPEG)))
 	return c.Blob(http.StatusOK, "image/jpeg", p.JPEG)
 }
