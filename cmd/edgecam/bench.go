@@ -59,7 +59,6 @@ type benchFlags struct {
 
 func newBenchPipeline() *cobra.Command {
 	var f benchFlags
-	byDefault := config.Default()
 	cmd := &cobra.Command{
 		Use:   "pipeline",
 		Short: "Take a clip through decoding, preprocessing and the model as fast as it goes",
@@ -77,17 +76,24 @@ func newBenchPipeline() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&f.frames, "frames", 2000, "pictures to take through the stages; the clip loops")
 	cmd.Flags().StringVar(&f.clip, "clip", "", "MP4 file with H.264 or H.265 video (default: the built-in clip)")
-	cmd.Flags().StringVar(&f.model, "model", byDefault.Inference.Model.File, "builtin:nanodet-g or an ONNX file")
-	cmd.Flags().StringVar(&f.precision, "precision", byDefault.Inference.Precision, "auto, fp32, fp16 or int8 (built-in model)")
-	cmd.Flags().StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
-	cmd.Flags().StringVar(&f.provider, "provider", "auto", "auto, cpu, cuda or tensorrt")
-	cmd.Flags().StringVar(&f.device, "device", "0", "number or UUID of the GPU")
-	cmd.Flags().StringVar(&f.memory, "memory", byDefault.GPU.Memory, "how pictures come to the GPU: auto, mapped, staged, device or heap")
-	cmd.Flags().StringVar(&f.state, "state", "", "directory for TensorRT's engines, which take a minute to build")
+	f.addEngine(cmd, "auto, fp32, fp16 or int8", "auto, cpu, cuda or tensorrt", "auto, mapped, staged, device or heap")
 	cmd.Flags().StringSliceVar(&f.decoders, "decoder", []string{"nvdec", "software"}, "decoders whose pictures the GPU takes")
 	cmd.Flags().IntVar(&f.batch, "max-batch", 64, "largest batch on the GPU")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// addEngine adds the flags of the engine and of the GPU; the words are what three of
+// them take here.
+func (f *benchFlags) addEngine(cmd *cobra.Command, precisions, providers, memories string) {
+	o, byDefault := cmd.Flags(), config.Default()
+	o.StringVar(&f.model, "model", byDefault.Inference.Model.File, "builtin:nanodet-g or an ONNX file")
+	o.StringVar(&f.precision, "precision", byDefault.Inference.Precision, precisions+" (built-in model)")
+	o.StringVar(&f.library, "library", "", "path of libonnxruntime.so (default: search)")
+	o.StringVar(&f.provider, "provider", "auto", providers)
+	o.StringVar(&f.device, "device", "0", "number or UUID of the GPU")
+	o.StringVar(&f.memory, "memory", byDefault.GPU.Memory, "how pictures come to the GPU: "+memories)
+	o.StringVar(&f.state, "state", "", "directory for TensorRT's engines, which take a minute to build")
 }
 
 // benchStages measures on the GPU where there is one that can serve, else on the
