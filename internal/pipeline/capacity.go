@@ -82,16 +82,7 @@ func (p *Pipeline) meter(ctx context.Context) {
 	p.meters.watch.After = warnAfter
 	p.meters.last = read(p.now())
 	p.meters.base = p.meters.deviceMemory().used
-	tick := time.NewTicker(measureEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			p.look(p.now())
-		}
-	}
+	every(ctx, measureEvery, func() { p.look(p.now()) })
 }
 
 // look takes in the time since the look before.

@@ -44,16 +44,21 @@ func (g *governing) state() (schedule.GovernorState, float64) {
 
 // govern looks at the station's load until ctx ends, and limits its cameras.
 func (s *station) govern(ctx context.Context, cameras func() []*camera) {
-	tick := time.NewTicker(governEvery)
-	defer tick.Stop()
 	var claims []schedule.Claim
+	every(ctx, governEvery, func() { claims = s.governOnce(cameras(), claims[:0]) })
+}
+
+// every calls f at an interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			f()
 		}
-		claims = s.governOnce(cameras(), claims[:0])
 	}
 }
 

@@ -33,18 +33,11 @@ func (s *spared) fps(now time.Time, leaving bool, decoded, all float64) float64 
 
 // spare leaves pictures undecoded that nobody wants, until ctx ends.
 func (p *Pipeline) spare(ctx context.Context) {
-	tick := time.NewTicker(spareEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, spareEvery, func() {
 		for _, c := range p.sorted() {
 			c.spare()
 		}
-	}
+	})
 }
 
 // watchedNow has a camera decode everything at once: somebody has begun to watch.
