@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"edgecam/infer"
-	"edgecam/internal/testkit"
+	"edgecam/infer/model/fixture"
 	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
 )
@@ -41,7 +41,7 @@ func TestDeviceBuiltIn(t *testing.T) {
 
 func TestDeviceBindings(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = testkit.NewPictureModel().File(t), "cuda", 3
+	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = fixture.NewPictureStub().File(t), "cuda", 3
 	e := r.start()
 	r.settle(e)
 	notes := r.notes()
@@ -90,7 +90,7 @@ func TestDeviceBindings(t *testing.T) {
 // the largest one for those between until they are open.
 func TestDeviceSizes(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = testkit.NewPictureModel().File(t), "cuda", 8
+	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = fixture.NewPictureStub().File(t), "cuda", 8
 	r.blockSession(3) // the third of CUDA: that of the first size between
 	e := r.start()
 	three := []float32{0.01, 0.05, 0.1}
@@ -130,7 +130,7 @@ func TestDeviceSizes(t *testing.T) {
 // A size that cannot be opened costs nothing but the room of the next larger one.
 func TestDeviceSizeFails(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = testkit.NewPictureModel().File(t), "cuda", 4
+	r.opts.Model, r.opts.Provider, r.opts.MaxBatch = fixture.NewPictureStub().File(t), "cuda", 4
 	before := r.live()
 	r.blockSession(3)
 	e := r.start()
@@ -154,7 +154,7 @@ func TestDeviceSizeFails(t *testing.T) {
 // TestDeviceSidesAreApart fills one side while the other's answer is read.
 func TestDeviceSidesAreApart(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider = testkit.NewPictureModel().File(t), "cuda"
+	r.opts.Model, r.opts.Provider = fixture.NewPictureStub().File(t), "cuda"
 	e := r.start()
 	a, _ := e.Input(0)
 	b, _ := e.Input(1)
@@ -190,7 +190,7 @@ func TestDeviceSidesAreApart(t *testing.T) {
 // gains, else not; the stand-in is as fast either way.
 func TestDeviceGraphs(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider, r.opts.NoGraphs = testkit.NewPictureModel().File(t), "cuda", false
+	r.opts.Model, r.opts.Provider, r.opts.NoGraphs = fixture.NewPictureStub().File(t), "cuda", false
 	e := r.start()
 	notes, i := r.notes(), r.settle(e)
 	for k := range 3 {
@@ -241,7 +241,7 @@ func TestDeviceWithoutGraphs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
-			r.opts.Model, r.opts.Provider, r.opts.NoGraphs = testkit.NewPictureModel().File(t), "cuda", false
+			r.opts.Model, r.opts.Provider, r.opts.NoGraphs = fixture.NewPictureStub().File(t), "cuda", false
 			c.set(r)
 			before := r.live()
 			e := r.start()
@@ -267,7 +267,7 @@ func TestDeviceWithoutGraphs(t *testing.T) {
 
 func TestDeviceGivesAllBack(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model = testkit.NewPictureModel().File(t)
+	r.opts.Model = fixture.NewPictureStub().File(t)
 	before := r.live()
 	e := r.start()
 	r.settle(e)
@@ -314,7 +314,7 @@ func TestDeviceRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t)
-			r.opts.Model = testkit.NewPictureModel().File(t)
+			r.opts.Model = fixture.NewPictureStub().File(t)
 			before := r.live()
 			tt.set(r)
 			e, err := NewDevice(t.Context(), r.dev, r.opts)
@@ -333,7 +333,7 @@ func TestDeviceRefuses(t *testing.T) {
 	}
 	t.Run("unhealthy is told apart", func(t *testing.T) {
 		r := newRig(t)
-		r.opts.Model = testkit.NewPictureModel().File(t)
+		r.opts.Model = fixture.NewPictureStub().File(t)
 		r.corrupt(nanScores, good)
 		var unhealthy *infer.UnhealthyError
 		if _, err := NewDevice(t.Context(), r.dev, r.opts); !errors.As(err, &unhealthy) {
@@ -342,7 +342,7 @@ func TestDeviceRefuses(t *testing.T) {
 	})
 	t.Run("no memory", func(t *testing.T) {
 		r := newRig(t)
-		r.opts.Model = testkit.NewPictureModel().File(t)
+		r.opts.Model = fixture.NewPictureStub().File(t)
 		before := r.live()
 		r.failCUDA("cuMemAlloc_v2", 2, 2)
 		if _, err := NewDevice(t.Context(), r.dev, r.opts); err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_OUT_OF_MEMORY") {
@@ -407,7 +407,7 @@ func TestDeviceRefusesOptions(t *testing.T) {
 // TestDeviceFixedBatch binds a model with a batch of one image once.
 func TestDeviceFixedBatch(t *testing.T) {
 	r := newRig(t)
-	s := testkit.NewPictureModel()
+	s := fixture.NewPictureStub()
 	s.Batch = 1
 	r.opts.Model = s.File(t)
 	e := r.start()
@@ -419,7 +419,7 @@ func TestDeviceFixedBatch(t *testing.T) {
 // TestDeviceLost wants every method to return when the GPU hangs.
 func TestDeviceLost(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model, r.opts.Provider = testkit.NewPictureModel().File(t), "cuda"
+	r.opts.Model, r.opts.Provider = fixture.NewPictureStub().File(t), "cuda"
 	e := r.start()
 	r.failCUDA("cuStreamSynchronize", 719, 0)
 	_, err := r.run(e, 0.1)
@@ -441,7 +441,7 @@ func TestDeviceLost(t *testing.T) {
 
 func TestDeviceCancelled(t *testing.T) {
 	r := newRig(t)
-	r.opts.Model = testkit.NewPictureModel().File(t)
+	r.opts.Model = fixture.NewPictureStub().File(t)
 	before := r.live()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"edgecam/infer"
+	"edgecam/infer/model/fixture"
 	"edgecam/internal/testkit"
 )
 
@@ -93,7 +94,7 @@ func TestInfo(t *testing.T) {
 
 // TestUnhealthy drives the model with inputs that make its outputs impossible.
 func TestUnhealthy(t *testing.T) {
-	e := engine(t, Options{Model: testkit.NewModel().File(t), Concurrency: 1, MaxBatch: 4, batchCap: 4})
+	e := engine(t, Options{Model: fixture.NewStub().File(t), Concurrency: 1, MaxBatch: 4, batchCap: 4})
 	s := acquire(t, e)
 	defer s.Release()
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
@@ -134,7 +135,7 @@ func TestUnhealthy(t *testing.T) {
 }
 
 func TestZeroStreak(t *testing.T) {
-	m := testkit.NewModel()
+	m := fixture.NewStub()
 	m.Scores = [][]float32{{0, 0}, {0, 0}, {0, 0}}
 	e := engine(t, Options{Model: m.File(t), Concurrency: 1})
 	s := acquire(t, e)
@@ -200,7 +201,7 @@ func TestBatch(t *testing.T) {
 
 // TestConcurrentRuns has more users than slots and wants everyone's own result.
 func TestConcurrentRuns(t *testing.T) {
-	m := testkit.NewModel()
+	m := fixture.NewStub()
 	e := engine(t, Options{Model: m.File(t), Concurrency: 3})
 	var wg sync.WaitGroup
 	for user := range 12 {
@@ -233,7 +234,7 @@ func TestConcurrentRuns(t *testing.T) {
 }
 
 func TestAcquireEndsWithItsContext(t *testing.T) {
-	e := engine(t, Options{Model: testkit.NewModel().File(t), Concurrency: 1})
+	e := engine(t, Options{Model: fixture.NewStub().File(t), Concurrency: 1})
 	s := acquire(t, e)
 	defer s.Release()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -250,7 +251,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 
 // TestCloseWaitsForSlots closes while one slot is held and another is waited for.
 func TestCloseWaitsForSlots(t *testing.T) {
-	e := engine(t, Options{Model: testkit.NewModel().File(t), Concurrency: 1})
+	e := engine(t, Options{Model: fixture.NewStub().File(t), Concurrency: 1})
 	s := acquire(t, e)
 	waiter := make(chan error)
 	go func() {
@@ -284,7 +285,7 @@ func TestCloseWaitsForSlots(t *testing.T) {
 }
 
 func TestBrokenOwnershipPanics(t *testing.T) {
-	e := engine(t, Options{Model: testkit.NewModel().File(t), Concurrency: 1})
+	e := engine(t, Options{Model: fixture.NewStub().File(t), Concurrency: 1})
 	s := acquire(t, e)
 	s.Release()
 	for name, do := range map[string]func(){
@@ -303,7 +304,7 @@ func TestBrokenOwnershipPanics(t *testing.T) {
 }
 
 func TestRunAllocatesLittle(t *testing.T) {
-	e := engine(t, Options{Model: testkit.NewModel().File(t), Concurrency: 1})
+	e := engine(t, Options{Model: fixture.NewStub().File(t), Concurrency: 1})
 	s := acquire(t, e)
 	defer s.Release()
 	fill(s.Input(0), 0)

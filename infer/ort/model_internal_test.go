@@ -10,6 +10,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
+	"edgecam/infer/model/fixture"
 	"edgecam/internal/testkit"
 	"edgecam/platform/onnxruntime"
 )
@@ -22,8 +23,8 @@ func TestNewRefusesModels(t *testing.T) {
 		}
 		return path
 	}
-	with := func(change func(*testkit.Model)) string {
-		s := testkit.NewModel()
+	with := func(change func(*fixture.Stub)) string {
+		s := fixture.NewStub()
 		change(&s)
 		return s.File(t)
 	}
@@ -43,18 +44,18 @@ func TestNewRefusesModels(t *testing.T) {
 		{"text", write([]byte("<html>404 Not Found</html>")), "is a web page (a download that went wrong), no ONNX model"},
 		{"truncated", write(whole[:len(whole)/2]), "is cut off: it has 2005596 bytes and should have at least 4009898"},
 		{"damaged", write(flipped), "is no ONNX model, or a damaged one: "},
-		{"no metadata", with(func(s *testkit.Model) { s.Drop = "names" }), "metadata names: is missing"},
-		{"another family", with(func(s *testkit.Model) { s.Props = map[string]string{"family": "yolo"} }), "its outputs (boxes float32[N,3,4], scores float32[N,3,2]) are of no form that edgecam knows"},
-		{"fewer labels than classes", with(func(s *testkit.Model) { s.Labels = []string{"person"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 1 labels"},
-		{"more labels than classes", with(func(s *testkit.Model) { s.Labels = []string{"a", "b", "c"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 3 labels"},
-		{"five values a box", with(func(s *testkit.Model) { s.Boxes = [][]float32{{1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}} }), "outputs boxes float32[N,3,5] and scores float32[N,3,2]: wanted boxes [N,rows,4] and scores [N,rows,classes]"},
-		{"other numbers of boxes", with(func(s *testkit.Model) { s.Boxes = s.Boxes[:2] }), "outputs boxes float32[N,2,4] and scores float32[N,3,2]: wanted boxes [N,rows,4] and scores [N,rows,classes]"},
-		{"other output", with(func(s *testkit.Model) { s.OutputName = "logits" }), "has no outputs boxes and scores, only boxes float32[N,3,4], logits float32[N,3,2]"},
-		{"two inputs", with(func(s *testkit.Model) { s.Inputs = 2 }), "has an input more1 float32[1]: edgecam feeds pictures, and perhaps their sizes [batch,2]"},
-		{"three dimensions", with(func(s *testkit.Model) { s.Rank = 3 }), "input images float32[N,3,16] does not tell where the channels stand (NCHW, NHWC)"},
-		{"another size", with(func(s *testkit.Model) { s.Props = map[string]string{"input_size": "[32,16]"} }), "metadata input_size is [32, 16], but the input is fed 16×16"},
-		{"impossible scores", with(func(s *testkit.Model) { s.Scores[0][0] = 3 }), "run a test picture: read output scores of image 0: value 0 is "},
-		{"inverted box", with(func(s *testkit.Model) { s.Boxes[0] = []float32{9, 1, 2, 2} }), "run a test picture: read output boxes of image 0: value 2 is 2: right of the box left of its left"},
+		{"no metadata", with(func(s *fixture.Stub) { s.Drop = "names" }), "metadata names: is missing"},
+		{"another family", with(func(s *fixture.Stub) { s.Props = map[string]string{"family": "yolo"} }), "its outputs (boxes float32[N,3,4], scores float32[N,3,2]) are of no form that edgecam knows"},
+		{"fewer labels than classes", with(func(s *fixture.Stub) { s.Labels = []string{"person"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 1 labels"},
+		{"more labels than classes", with(func(s *fixture.Stub) { s.Labels = []string{"a", "b", "c"} }), "output scores float32[N,3,2] gives 2 classes, metadata names lists 3 labels"},
+		{"five values a box", with(func(s *fixture.Stub) { s.Boxes = [][]float32{{1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}, {1, 1, 2, 2, 0}} }), "outputs boxes float32[N,3,5] and scores float32[N,3,2]: wanted boxes [N,rows,4] and scores [N,rows,classes]"},
+		{"other numbers of boxes", with(func(s *fixture.Stub) { s.Boxes = s.Boxes[:2] }), "outputs boxes float32[N,2,4] and scores float32[N,3,2]: wanted boxes [N,rows,4] and scores [N,rows,classes]"},
+		{"other output", with(func(s *fixture.Stub) { s.OutputName = "logits" }), "has no outputs boxes and scores, only boxes float32[N,3,4], logits float32[N,3,2]"},
+		{"two inputs", with(func(s *fixture.Stub) { s.Inputs = 2 }), "has an input more1 float32[1]: edgecam feeds pictures, and perhaps their sizes [batch,2]"},
+		{"three dimensions", with(func(s *fixture.Stub) { s.Rank = 3 }), "input images float32[N,3,16] does not tell where the channels stand (NCHW, NHWC)"},
+		{"another size", with(func(s *fixture.Stub) { s.Props = map[string]string{"input_size": "[32,16]"} }), "metadata input_size is [32, 16], but the input is fed 16×16"},
+		{"impossible scores", with(func(s *fixture.Stub) { s.Scores[0][0] = 3 }), "run a test picture: read output scores of image 0: value 0 is "},
+		{"inverted box", with(func(s *fixture.Stub) { s.Boxes[0] = []float32{9, 1, 2, 2} }), "run a test picture: read output boxes of image 0: value 2 is 2: right of the box left of its left"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestNewRefusesModels(t *testing.T) {
 
 func TestNewRefusesOptions(t *testing.T) {
 	library := testkit.ONNXRuntime(t)
-	file := testkit.NewModel().File(t)
+	file := fixture.NewStub().File(t)
 	tests := []struct {
 		name string
 		opts Options
@@ -111,7 +112,7 @@ func TestNewRefusesOptions(t *testing.T) {
 
 // TestFixedBatchOfOne is a model that takes one image at a time.
 func TestFixedBatchOfOne(t *testing.T) {
-	m := testkit.NewModel()
+	m := fixture.NewStub()
 	m.Batch = 1
 	e := engine(t, Options{Model: m.File(t), Concurrency: 1, MaxBatch: 8, batchCap: 8})
 	if i := e.Info(); i.MaxBatch != 1 || i.Precision != "as in the file" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"edgecam/infer"
-	"edgecam/internal/testkit"
+	"edgecam/infer/model/fixture"
 )
 
 // tensorRTRig has TensorRT, a small model and a state directory. The choice is
@@ -19,7 +19,7 @@ func tensorRTRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
 	r.tensorRT()
-	r.opts.Model, r.opts.Provider, r.opts.StateDir = testkit.NewPictureModel().File(t), "tensorrt", t.TempDir()
+	r.opts.Model, r.opts.Provider, r.opts.StateDir = fixture.NewPictureStub().File(t), "tensorrt", t.TempDir()
 	return r
 }
 
@@ -127,7 +127,7 @@ func TestTensorRTCache(t *testing.T) {
 		{"another driver", func(_ *testing.T, r *rig) { r.opts.Driver = "580.1" }, 1},
 		{"another batch", func(_ *testing.T, r *rig) { r.opts.MaxBatch = 2 }, 1},
 		{"another model", func(t *testing.T, r *rig) {
-			s := testkit.NewPictureModel()
+			s := fixture.NewPictureStub()
 			s.Boxes[0] = []float32{1, 1, 6, 6}
 			r.opts.Model = s.File(t)
 		}, 1},
@@ -205,7 +205,7 @@ func TestTensorRTGivenUp(t *testing.T) {
 	}
 	t.Run("absent", func(t *testing.T) {
 		r := newRig(t)
-		r.opts.Model = testkit.NewPictureModel().File(t)
+		r.opts.Model = fixture.NewPictureStub().File(t)
 		if i := r.settle(r.start()); !has(i.ProbeNotes, "TensorRT: libonnxruntime_providers_tensorrt.so is not beside libonnxruntime.so.1; CUDA serves") {
 			t.Errorf("notes %q", i.ProbeNotes)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"edgecam/framepool"
+	"edgecam/infer/model/fixture"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
@@ -43,20 +44,14 @@ func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Default()
-	cfg.Memory.Lock = false
-	cfg.Cameras = map[string]config.Camera{}
-	for i := range cameras {
-		c := config.DefaultCamera()
-		c.URL = config.NewSecret(s.URL(i))
+	cfg := configOf(s, cameras, func(c *config.Camera) {
 		c.Decoder, c.Detect.FPS = "software", 1 // the processor carries the kernels out
-		cfg.Cameras[fmt.Sprintf("cam%d", i+1)] = c
-	}
+	})
 	codecs, err := avcodec.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := testkit.NewPictureModel().File(t)
+	model := fixture.NewPictureStub().File(t)
 	b := &cards{box: &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}}
 	for i := range n {
 		card := testkit.NewCard(t)
@@ -83,19 +78,12 @@ func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)
 	for _, f := range before {
 		f(b.Pipeline)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { check(t, s.Run(ctx)) })
-	running.Go(func() { check(t, b.Run(ctx)) })
-	b.stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
+	b.play(t, func() {
 		for i, gpu := range b.gpus {
 			b.cards[i].Unblock()
 			gpu.Close()
 		}
 	})
-	t.Cleanup(b.stop)
 	return b
 }
 

@@ -3,15 +3,14 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"edgecam/framepool"
 	"edgecam/infer/builtin"
+	"edgecam/infer/model/fixture"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
@@ -36,15 +35,7 @@ func startGPU(t *testing.T, cameras int, model string, more ...func(*pipeline.Op
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Default()
-	cfg.Memory.Lock = false
-	cfg.Cameras = map[string]config.Camera{}
-	for i := range cameras {
-		c := config.DefaultCamera()
-		c.URL = config.NewSecret(s.URL(i))
-		c.Decoder = "software"
-		cfg.Cameras[fmt.Sprintf("cam%d", i+1)] = c
-	}
+	cfg := configOf(s, cameras, func(c *config.Camera) { c.Decoder = "software" })
 	card := testkit.NewCard(t)
 	gpu, err := pipeline.OpenGPU(t.Context(), pipeline.GPUOptions{
 		Driver: cuda.New(cuda.Options{Library: card.Driver}),
@@ -70,17 +61,10 @@ func startGPU(t *testing.T, cameras int, model string, more ...func(*pipeline.Op
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { check(t, s.Run(ctx)) })
-	running.Go(func() { check(t, b.Run(ctx)) })
-	b.stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
+	b.play(t, func() {
 		card.Unblock()
 		gpu.Close()
 	})
-	t.Cleanup(b.stop)
 	return b, card, gpu
 }
 
@@ -115,7 +99,7 @@ func TestGPUPipeline(t *testing.T) {
 
 // Scores that cannot be make the box unready and are not published.
 func TestGPUPipelineUnhealthy(t *testing.T) {
-	b, card, _ := startGPU(t, 1, testkit.NewPictureModel().File(t))
+	b, card, _ := startGPU(t, 1, fixture.NewPictureStub().File(t))
 	b.detection(t, "cam1", func(d *event.Detection) bool { return persons(d) > 0 })
 	card.Corrupt(testkit.ScoresNaN, testkit.ScoresGood)
 	waitUnready(t, b, "the model is unhealthy: ")
@@ -133,7 +117,7 @@ func TestGPUPipelineLosesTheCard(t *testing.T) {
 		"by a call that hangs": func(c *testkit.Card) { c.Block("cuLaunchKernel") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, card, gpu := startGPU(t, 1, testkit.NewPictureModel().File(t))
+			b, card, gpu := startGPU(t, 1, fixture.NewPictureStub().File(t))
 			b.detection(t, "cam1", func(d *event.Detection) bool { return persons(d) > 0 })
 			began := time.Now()
 			lose(card)

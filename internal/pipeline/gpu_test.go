@@ -12,6 +12,7 @@ import (
 	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/infer"
+	"edgecam/infer/model/fixture"
 	"edgecam/infer/ort"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
@@ -59,7 +60,7 @@ func (j *journal) String() string {
 func newStand(t *testing.T, batch int) *stand {
 	t.Helper()
 	b := newBuiltinStand(t, batch)
-	b.options.Engine.Model, b.options.Engine.Precision = testkit.NewPictureModel().File(t), ""
+	b.options.Engine.Model, b.options.Engine.Precision = fixture.NewPictureStub().File(t), ""
 	return b
 }
 

@@ -13,6 +13,7 @@ import (
 	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/infer/builtin"
+	"edgecam/infer/model/fixture"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
@@ -53,14 +54,7 @@ func startOn(t *testing.T, o sim.Options, edit func(*config.Config), more ...fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Default()
-	cfg.Memory.Lock = false
-	cfg.Cameras = map[string]config.Camera{}
-	for i := range o.Cameras {
-		c := config.DefaultCamera()
-		c.URL = config.NewSecret(s.URL(i))
-		cfg.Cameras[fmt.Sprintf("cam%d", i+1)] = c
-	}
+	cfg := configOf(s, len(o.Cameras), nil)
 	if edit != nil {
 		edit(cfg)
 	}
@@ -83,19 +77,45 @@ func startOn(t *testing.T, o sim.Options, edit func(*config.Config), more ...fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { check(t, s.Run(ctx)) })
-	running.Go(func() { check(t, b.Run(ctx)) })
-	b.stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
+	b.play(t, func() {
 		if used := b.budget.Used(); used != 0 {
 			t.Errorf("%d bytes of frame memory are still reserved after the end", used)
 		}
 	})
-	t.Cleanup(b.stop)
 	return b
+}
+
+// configOf is a configuration of a simulator's first n cameras; edit may change
+// each of them.
+func configOf(s *sim.Server, n int, edit func(*config.Camera)) *config.Config {
+	cfg := config.Default()
+	cfg.Memory.Lock = false
+	cfg.Cameras = map[string]config.Camera{}
+	for i := range n {
+		c := config.DefaultCamera()
+		c.URL = config.NewSecret(s.URL(i))
+		if edit != nil {
+			edit(&c)
+		}
+		cfg.Cameras[fmt.Sprintf("cam%d", i+1)] = c
+	}
+	return cfg
+}
+
+// play runs the simulator and the pipeline until stop, or the end of the test;
+// then comes once both have ended.
+func (b *box) play(t *testing.T, then func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { check(t, b.sim.Run(ctx)) })
+	running.Go(func() { check(t, b.Run(ctx)) })
+	b.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		then()
+	})
+	t.Cleanup(b.stop)
 }
 
 // engineOf gives an engine for two runs at once, which is closed at the end.
@@ -113,7 +133,7 @@ func engineOf(t *testing.T, model, precision string) infer.Engine {
 // that are not about what is found.
 func small(t *testing.T) func(*pipeline.Options) {
 	t.Helper()
-	engine := engineOf(t, testkit.NewPictureModel().File(t), "auto")
+	engine := engineOf(t, fixture.NewPictureStub().File(t), "auto")
 	return func(o *pipeline.Options) { o.Engine = engine }
 }
 
