@@ -147,8 +147,8 @@ func TestSourcePlays(t *testing.T) {
 				if au.RandomAccess != sample.RandomAccess {
 					t.Fatalf("unit %d is a random access point: %v, the clip's sample: %v", i, au.RandomAccess, sample.RandomAccess)
 				}
-				if sample.RandomAccess {
-					nalus = nalus[2:] // the camera sends the parameter sets along
+				if sample.RandomAccess || i == 0 {
+					nalus = nalus[2:] // parameter sets: the camera sends them along, and a session begins with those of the description
 				}
 				if len(nalus) != len(sample.NALUs) {
 					t.Fatalf("unit %d has %d NAL units, the clip's sample %d", i, len(nalus), len(sample.NALUs))
