@@ -189,7 +189,7 @@ func (d *detection) refusedByDriver(e *DriverError, here string) {
 // refusalHint adds what the machine's files tell to the driver's own hint.
 func (d *detection) refusalHint(e *DriverError) string {
 	if d.p.Jetson != nil {
-		return "the user of the service must be in the groups video and render, and /dev/nvhost-* or /dev/nvgpu must exist"
+		return d.boardHint()
 	}
 	if e.Code == CodeNoDevice && d.p.Driver != "" {
 		return "is CUDA_VISIBLE_DEVICES set to nothing or to a GPU that is not there? Otherwise run nvidia-smi"
@@ -201,6 +201,30 @@ func (d *detection) refusalHint(e *DriverError) string {
 		return e.Hint
 	}
 	return "run nvidia-smi; reboot if it fails too"
+}
+
+// boardHint says why a Jetson's driver may refuse.
+func (d *detection) boardHint() string {
+	j := d.p.Jetson
+	switch {
+	case j.Stack.Shadow != "":
+		return hintShadow
+	case len(j.MissingDevices) > 0 && d.p.Container:
+		return d.deviceHint()
+	case len(j.MissingDevices) > 0:
+		return "the kernel's GPU driver is not loaded: reboot, and flash the board anew if " + joinWords(j.MissingDevices) + " is still missing then"
+	case len(j.MissingGroups) > 0:
+		return j.GroupCommand()
+	}
+	return "the user of the service must be in the groups video and render; otherwise look at dmesg for messages of nvgpu or nvidia"
+}
+
+// hintShadow is what to do about a libcuda that hides a Jetson's own.
+const hintShadow = "sudo apt-get remove 'libnvidia-compute-*' (a driver for PCs, which knows no GPU of a Jetson)"
+
+// GroupCommand puts User into the groups that are missing.
+func (j Jetson) GroupCommand() string {
+	return "sudo usermod -aG " + strings.Join(j.MissingGroups, ",") + " " + j.User + ", then start the program anew"
 }
 
 // gpuInWords names NVIDIA hardware that the kernel sees, "" = none.
@@ -223,7 +247,7 @@ func (d *detection) libraryHint(e *UnavailableError) string {
 	case d.p.Container:
 		return d.deviceHint()
 	case d.p.Jetson != nil:
-		return "libcuda comes with JetPack: install nvidia-l4t-cuda"
+		return "libcuda comes with JetPack: sudo apt-get install --reinstall nvidia-l4t-cuda"
 	case len(d.found) > 0 && d.found[0].Driver == "vfio-pci":
 		return "the card is handed to a virtual machine (vfio-pci)"
 	case len(d.found) > 0 && d.found[0].Driver == "nouveau":
@@ -238,6 +262,9 @@ func (d *detection) libraryHint(e *UnavailableError) string {
 
 // deviceHint says how /dev/nvidia* come to be.
 func (d *detection) deviceHint() string {
+	if d.p.Container && d.p.Jetson != nil {
+		return "start the container with NVIDIA's runtime, which brings the board's devices and driver: docker run --runtime nvidia"
+	}
 	if d.p.Container {
 		return "start the container with the NVIDIA runtime and the GPU: docker run --gpus all, podman run --device nvidia.com/gpu=all"
 	}
@@ -251,7 +278,11 @@ func (d *detection) checkBoard() {
 		return
 	}
 	if j.Unsupported != "" {
-		d.problem(j.Model+": "+j.Unsupported, "inference runs on the CPU here; use an Orin or newer with JetPack 6 or 7 for the GPU")
+		hint := "inference runs on the CPU here; use an Orin or newer with JetPack 6 or 7 for the GPU"
+		if j.IOCoherent {
+			hint = "inference runs on the CPU here; flash the board with JetPack 5.1 or newer for the GPU"
+		}
+		d.problem(j.Model+": "+j.Unsupported, hint)
 	}
 	if !j.IOCoherent {
 		d.problem(j.Model+" has no I/O coherency: memory pinned for its GPU is uncached for the CPU",
@@ -265,7 +296,7 @@ func (d *detection) checkGPUs() {
 		if !g.CanMapHost {
 			d.problem(fmt.Sprintf("GPU %d (%s) cannot map host memory", g.Index, g.Name), "frames are copied to it; nothing to do")
 		}
-		if w := g.PCIe; w.Width > 0 && w.Width < w.MaxWidth {
+		if w := g.PCIe; !g.Integrated && w.Width > 0 && w.Width < w.MaxWidth {
 			d.problem(fmt.Sprintf("GPU %d (%s) has %d of its %d PCIe lanes", g.Index, g.Name, w.Width, w.MaxWidth),
 				"put the card into a wider slot, or see the mainboard's manual for lanes shared with M.2")
 		}

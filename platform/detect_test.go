@@ -79,8 +79,47 @@ func TestDetect(t *testing.T) {
 			kind: platform.KindCPU, why: "the NVIDIA driver refuses: unknown error", module: "540.4.0",
 			problems: []platform.Problem{{
 				What: "call cuInit: CUDA_ERROR_UNKNOWN (999): unknown error",
-				Hint: "the user of the service must be in the groups video and render, and /dev/nvhost-* or /dev/nvgpu must exist",
+				Hint: "the user of the service must be in the groups video and render; otherwise look at dmesg for messages of nvgpu or nvidia",
 			}},
+		},
+		{
+			name: "orin nano whose service is in no group", machine: "orin-nano", driver: &fakeDriver{err: errUnknown},
+			kind: platform.KindCPU, why: "the NVIDIA driver refuses: unknown error", module: "540.4.0",
+			problems: []platform.Problem{{
+				What: "call cuInit: CUDA_ERROR_UNKNOWN (999): unknown error",
+				Hint: "sudo usermod -aG video,render edgecam, then start the program anew",
+			}},
+		},
+		{
+			name: "orin with a PC's driver beside its own", machine: "orin-shadow", driver: &fakeDriver{err: errNoDevice},
+			kind: platform.KindCPU, why: "the NVIDIA driver refuses: no CUDA-capable device is detected", module: "540.4.0",
+			problems: []platform.Problem{{
+				What: "call cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected",
+				Hint: "sudo apt-get remove 'libnvidia-compute-*' (a driver for PCs, which knows no GPU of a Jetson)",
+			}},
+		},
+		{
+			name: "container on an orin without the runtime", machine: "orin-container", driver: &fakeDriver{err: errNoLibrary},
+			kind: platform.KindCPU, why: "there is the GPU of NVIDIA Jetson AGX Orin Developer Kit, but libcuda.so.1 cannot be opened",
+			problems: []platform.Problem{{
+				What: "there is the GPU of NVIDIA Jetson AGX Orin Developer Kit, but libcuda.so.1 cannot be opened: libcuda.so.1: cannot open shared object file: No such file or directory",
+				Hint: "start the container with NVIDIA's runtime, which brings the board's devices and driver: docker run --runtime nvidia",
+			}},
+		},
+		{
+			name: "xavier on jetpack 4", machine: "xavier-jp4",
+			driver: &fakeDriver{version: 10020, gpus: []platform.GPU{integrated("Xavier", "7.2", false)}},
+			kind:   platform.KindCPU, cuda: "10.2",
+			why: "NVIDIA Jetson Xavier NX Developer Kit: JetPack 4.6.x has CUDA 10.2 and glibc 2.27, which are too old for the inference libraries",
+			problems: []platform.Problem{{
+				What: "NVIDIA Jetson Xavier NX Developer Kit: JetPack 4.6.x has CUDA 10.2 and glibc 2.27, which are too old for the inference libraries",
+				Hint: "inference runs on the CPU here; flash the board with JetPack 5.1 or newer for the GPU",
+			}},
+		},
+		{
+			name: "a board of the future", machine: "unknown",
+			driver: &fakeDriver{version: 15000, gpus: []platform.GPU{integrated("NVIDIA Next", "12.3", true)}},
+			kind:   platform.KindJetson, why: "the GPU NVIDIA Next of NVIDIA Jetson Next Developer Kit shares its DRAM", cuda: "15.0",
 		},
 		{
 			name: "one rtx", machine: "rtx",
@@ -200,45 +239,6 @@ func TestDetect(t *testing.T) {
 				if problem.Hint == "" {
 					t.Errorf("problem without a hint: %q", problem.What)
 				}
-			}
-		})
-	}
-}
-
-func TestDetectJetson(t *testing.T) {
-	for _, c := range []struct {
-		machine string
-		want    platform.Jetson
-		cpu     platform.CPU
-		int8    bool
-	}{
-		{"orin", platform.Jetson{
-			Model: "NVIDIA Jetson AGX Orin Developer Kit", SoC: "tegra234", L4T: "36.4.3", JetPack: "6.2", PowerMode: "MAXN", IOCoherent: true,
-		}, platform.CPU{Model: "Arm Cortex-A78AE", Cores: 2, ISA: []string{"asimd", "asimdhp", "asimddp"}}, true},
-		{"xavier", platform.Jetson{
-			Model: "NVIDIA Jetson Xavier NX Developer Kit", SoC: "tegra194", L4T: "35.4.1", JetPack: "5.1.2", PowerMode: "MODE_20W_6CORE", IOCoherent: true,
-		}, platform.CPU{Model: "NVIDIA Carmel", Cores: 2, ISA: []string{"asimd", "asimdhp"}}, false},
-		{"nano", platform.Jetson{
-			Model: "NVIDIA Jetson Nano Developer Kit", SoC: "tegra210", L4T: "32.7.1", JetPack: "4.6.x",
-			Unsupported: "JetPack 4.6.x is the last for this board: its CUDA 10.2 and glibc 2.27 are too old for the inference libraries",
-		}, platform.CPU{Model: "Arm Cortex-A57", Cores: 2, ISA: []string{"asimd"}}, false},
-		{"thor", platform.Jetson{
-			Model: "NVIDIA Jetson AGX Thor Developer Kit", SoC: "tegra264", L4T: "38.2.0", JetPack: "7.0", IOCoherent: true,
-		}, platform.CPU{Model: "Arm Neoverse V3AE", Cores: 2, ISA: []string{"asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve", "sve2"}}, true},
-	} {
-		t.Run(c.machine, func(t *testing.T) {
-			p := platform.Detect(platform.Options{Root: machine(t, c.machine)})
-			if p.Jetson == nil {
-				t.Fatal("not told as a Jetson")
-			}
-			if *p.Jetson != c.want {
-				t.Errorf("got  %+v\nwant %+v", *p.Jetson, c.want)
-			}
-			if !reflect.DeepEqual(p.CPU, c.cpu) {
-				t.Errorf("got  %+v\nwant %+v", p.CPU, c.cpu)
-			}
-			if p.CPU.FastInt8() != c.int8 {
-				t.Errorf("FastInt8 %v, want %v", p.CPU.FastInt8(), c.int8)
 			}
 		})
 	}

@@ -75,14 +75,41 @@ type PCIe struct {
 
 // Jetson is what the device tree and the board's files say.
 type Jetson struct {
-	Model      string `json:"model"`       // e.g. "NVIDIA Jetson AGX Orin Developer Kit"
-	SoC        string `json:"soc"`         // e.g. "tegra234"
-	L4T        string `json:"l4t"`         // e.g. "36.4.3", "" = unknown
-	JetPack    string `json:"jetpack"`     // e.g. "6.2", "" = unknown
-	PowerMode  string `json:"power_mode"`  // nvpmodel's name, e.g. "MAXN", "" = unknown
-	IOCoherent bool   `json:"io_coherent"` // see GPU
+	Model     string `json:"model"`      // e.g. "NVIDIA Jetson AGX Orin Developer Kit"
+	Module    string `json:"module"`     // part number of the module, e.g. "p3767-0005", "" = unknown
+	SoC       string `json:"soc"`        // e.g. "tegra234", "" = unknown
+	Family    string `json:"family"`     // e.g. "Orin", "" = a chip that is not known here
+	L4T       string `json:"l4t"`        // e.g. "36.4.3", "" = unknown
+	JetPack   string `json:"jetpack"`    // e.g. "6.2", "" = unknown
+	PowerMode string `json:"power_mode"` // nvpmodel's name, e.g. "MAXN", "" = unknown
+	// PowerModes are all that nvpmodel knows for this board.
+	PowerModes []PowerMode `json:"power_modes"`
+	IOCoherent bool        `json:"io_coherent"` // see GPU
+	Stack      JetsonStack `json:"stack"`
+
+	// User is whose groups were looked at: the one who asks, or the service's
+	// where root does; "" = nobody's.
+	User           string   `json:"user,omitempty"`
+	MissingGroups  []string `json:"missing_groups,omitempty"`  // that own device files and that User is not in
+	MissingDevices []string `json:"missing_devices,omitempty"` // device files of the GPU that are not there
 	// Unsupported is why the GPU of this board cannot serve, "" = it can.
 	Unsupported string `json:"unsupported,omitempty"`
+}
+
+// PowerMode is one of nvpmodel's modes.
+type PowerMode struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+}
+
+// JetsonStack is which of NVIDIA's libraries are installed; "" = none.
+type JetsonStack struct {
+	CUDA     string `json:"cuda"`             // version of its run time, e.g. "12.6.68"
+	CuDNN    string `json:"cudnn"`            // version, e.g. "9.3.0"
+	TensorRT string `json:"tensorrt"`         // version, e.g. "10.3.0"
+	Driver   string `json:"driver"`           // file of libcuda
+	Decoder  string `json:"decoder"`          // file of libnvv4l2, behind which the video decoder is
+	Shadow   string `json:"shadow,omitempty"` // libcuda of a driver for PCs that hides Driver
 }
 
 // CPU is the processor.

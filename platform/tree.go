@@ -34,8 +34,10 @@ func (t tree) number(path string) (int64, bool) {
 	return n, err == nil
 }
 
+func (t tree) stat(path string) (fs.FileInfo, error) { return fs.Stat(t.root, path) }
+
 func (t tree) exists(path string) bool {
-	_, err := fs.Stat(t.root, path)
+	_, err := t.stat(path)
 	return err == nil
 }
 

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"io/fs"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -34,12 +36,23 @@ func New(o Options) *Driver {
 	if o.Library != "" {
 		return &Driver{candidates: []string{o.Library}}
 	}
-	return &Driver{candidates: []string{
-		"libcuda.so.1",
-		"/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1", // JetPack 6 and 7
-		"/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1",  // JetPack 5
-		"/usr/lib/wsl/lib/libcuda.so.1",                  // Windows Subsystem for Linux
-	}}
+	return &Driver{candidates: candidates(os.DirFS("/"), os.Getenv("LD_LIBRARY_PATH"))}
+}
+
+// candidates are the names and places to open libcuda by. The loader knows best,
+// but for a Jetson on which a driver for PCs was installed as well: its libcuda
+// lies where the loader looks first, and finds no GPU. Which of the two comes
+// first must be settled before one is loaded, as whatever asks for libcuda
+// later is given the one that is there.
+func candidates(root fs.FS, searched string) []string {
+	places := []string{"libcuda.so.1"}
+	board := platform.JetsonLibcuda(root)
+	if platform.DesktopLibcuda(root) != "" && searched == "" {
+		places = append(board, places...)
+	} else {
+		places = append(places, board...)
+	}
+	return append(places, "/usr/lib/wsl/lib/libcuda.so.1") // Windows Subsystem for Linux
 }
 
 // Init opens the library and calls cuInit. Its first answer is kept: the driver

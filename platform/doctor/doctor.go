@@ -95,10 +95,10 @@ func Examine(p platform.Platform, probes Probes) Report {
 	}
 	r.Checks = append(r.Checks, gpus(p)...)
 	if p.Jetson != nil {
-		r.Checks = append(r.Checks, jetson(*p.Jetson))
+		r.Checks = append(r.Checks, board(p)...)
 	}
 	if probes.FFmpeg.Version != "" {
-		r.Checks = append(r.Checks, ffmpeg(probes.FFmpeg, p.Kind == platform.KindJetson))
+		r.Checks = append(r.Checks, ffmpeg(probes.FFmpeg))
 	}
 	if probes.Runtime.Path != "" || probes.Runtime.Err != nil {
 		r.Checks = append(r.Checks, onnx(probes.Runtime))
@@ -107,6 +107,9 @@ func Examine(p platform.Platform, probes Probes) Report {
 		r.Checks = append(r.Checks, model(probes.Model))
 	}
 	r.Checks = append(r.Checks, gpuWork(probes.GPU, p.Kind == platform.KindJetson)...)
+	if p.Jetson != nil {
+		forBoard(r.Checks, p, probes)
+	}
 	if probes.Listen.Address != "" {
 		r.Checks = append(r.Checks, port(probes.Listen))
 	}
@@ -276,15 +279,7 @@ func card(g platform.GPU, d string) Check {
 	return c
 }
 
-func jetson(j platform.Jetson) Check {
-	d := fmt.Sprintf("%s, %s, L4T %s, JetPack %s", j.Model, j.SoC, orNone(j.L4T), orNone(j.JetPack))
-	if j.PowerMode != "" {
-		d += ", power mode " + j.PowerMode
-	}
-	return Check{Name: "jetson", Status: OK, Detail: d}
-}
-
-func ffmpeg(f FFmpeg, jetson bool) Check {
+func ffmpeg(f FFmpeg) Check {
 	c := Check{Name: "ffmpeg", Status: OK, Detail: "libavcodec " + f.Version}
 	var missing []string
 	for _, name := range f.Asked {
@@ -295,35 +290,11 @@ func ffmpeg(f FFmpeg, jetson bool) Check {
 	if len(f.Decoders) > 0 {
 		c.Detail += ", decoders " + strings.Join(f.Decoders, " ")
 	}
-	if jetson {
-		c = boardDecoders(c, f.Decoders)
-	}
 	if len(missing) > 0 {
 		c.Status = Fail
 		c.Detail += "; missing " + strings.Join(missing, " ")
 		c.Fix = "this libavcodec was built without them: install the distribution's full build (Fedora: ffmpeg from RPM Fusion instead of ffmpeg-free)"
 	}
-	return c
-}
-
-// boardDecoders says which of FFmpeg's decoders use those of a Jetson. NVIDIA's
-// come before the kernel's general ones, as cameras try them.
-func boardDecoders(c Check, decoders []string) Check {
-	var board []string
-	for _, suffix := range []string{"_nvv4l2dec", "_v4l2m2m"} {
-		for _, name := range decoders {
-			if strings.HasSuffix(name, suffix) {
-				board = append(board, name)
-			}
-		}
-	}
-	if len(board) > 0 {
-		c.Detail += "; tried for the board's own decoder, in this order: " + strings.Join(board, " ")
-		return c
-	}
-	c.Status = Warn
-	c.Detail += "; none of them uses the board's own decoder: the processor decodes"
-	c.Fix = "install the FFmpeg of NVIDIA's packages for Jetson, which has h264_nvv4l2dec and hevc_nvv4l2dec"
 	return c
 }
 

@@ -50,7 +50,9 @@ func orin() platform.Platform {
 		Kind: platform.KindJetson, Why: "the GPU Orin of NVIDIA Jetson AGX Orin Developer Kit shares its DRAM",
 		GPUs: []platform.GPU{{UUID: "GPU-0c8b7a1e", Name: "Orin", ComputeCapability: "8.7", MemoryBytes: 32 << 30, Integrated: true, NUMANode: -1}},
 		CUDA: "12.6", Driver: "540.4.0", Library: "/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1",
-		Jetson: &platform.Jetson{Model: "NVIDIA Jetson AGX Orin Developer Kit", SoC: "tegra234", L4T: "36.4.3", JetPack: "6.2", PowerMode: "MAXN", IOCoherent: true},
+		Jetson: &platform.Jetson{Model: "NVIDIA Jetson AGX Orin Developer Kit", SoC: "tegra234", Family: "Orin", L4T: "36.4.3", JetPack: "6.2", PowerMode: "MAXN", IOCoherent: true, Stack: platform.JetsonStack{
+			CUDA: "12.6.68", CuDNN: "9.3.0", TensorRT: "10.3.0", Decoder: "/usr/lib/aarch64-linux-gnu/nvidia/libnvv4l2.so",
+		}},
 		CPU:    platform.CPU{Model: "Arm Cortex-A78AE", Cores: 12, ISA: []string{"asimd", "asimddp"}},
 		Memory: platform.Memory{TotalBytes: 32 << 30, AvailableBytes: 28 << 30, CgroupBytes: -1, MemlockBytes: 512 << 20, TransparentHuge: "madvise"},
 		Nodes:  1,
