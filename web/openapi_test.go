@@ -83,7 +83,7 @@ func TestAnswersFitOpenAPI(t *testing.T) {
 	empty := newBackend()
 	empty.notReady = "no camera is live"
 	empty.cameras = []web.Camera{{ID: "gate", State: "disabled"}}
-	empty.system = web.System{Platform: web.Platform{Kind: "jetson"}, Memory: web.Memory{Strategy: "shared"}}
+	empty.system = web.System{Platform: web.Platform{Kind: "jetson", Jetson: &web.Jetson{Model: "NVIDIA Jetson AGX Orin Developer Kit", PowerMode: "MAXN"}}, Memory: web.Memory{Strategy: "shared"}}
 	broken := newBackend()
 	broken.system.Inference.FPS = nan
 	broken.system.Inference.RunMS = &web.Percentiles{P50: nan}

@@ -79,7 +79,17 @@ type Platform struct {
 	OS     string   `json:"os"`
 	Arch   string   `json:"arch"`
 	GPUs   []GPU    `json:"gpus,omitempty"` // all that serve or were meant to
-	Notes  []string `json:"notes"`          // findings that an operator should read
+	Jetson *Jetson  `json:"jetson,omitempty"`
+	Notes  []string `json:"notes"` // findings that an operator should read
+}
+
+// Jetson is the board, where the machine is one. What is unknown is empty.
+type Jetson struct {
+	Model     string `json:"model"`
+	SoC       string `json:"soc"`        // for example tegra234
+	L4T       string `json:"l4t"`        // release of Jetson Linux
+	JetPack   string `json:"jetpack"`    // that the release belongs to
+	PowerMode string `json:"power_mode"` // of nvpmodel, now
 }
 
 // Memory is the frame memory of all cameras together.

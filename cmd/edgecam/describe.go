@@ -20,6 +20,9 @@ func describe(box platform.Platform, cfg *config.Config, in *inference, limitWhy
 		},
 		Memory: web.Memory{Strategy: "heap", LimitWhy: limitWhy, Notes: []string{}},
 	}
+	if j := box.Jetson; j != nil {
+		s.Platform.Jetson = &web.Jetson{Model: j.Model, SoC: j.SoC, L4T: j.L4T, JetPack: j.JetPack, PowerMode: j.PowerMode}
+	}
 	if len(in.gpus) > 0 {
 		strategy, why := in.gpus[0].Strategy()
 		s.Memory.Strategy, s.Memory.Notes = strategy, []string{why}

@@ -8,6 +8,7 @@ import (
 
 	"edgecam/capture"
 	"edgecam/infer"
+	"edgecam/platform"
 	"edgecam/web"
 )
 
@@ -26,8 +27,22 @@ func (p *Pipeline) System() web.System {
 	s.Inference = p.inference()
 	s.Governor = p.governors()
 	s.Platform.GPUs = p.gpus()
+	s.Platform.Jetson = boardNow(s.Platform.Jetson)
 	s.Capacity = p.Capacity(nil)
 	return s
+}
+
+// boardNow is a board with the power mode that holds now: an operator may have
+// changed it. It costs the reading of two small files.
+func boardNow(board *web.Jetson) *web.Jetson {
+	if board == nil {
+		return nil
+	}
+	now := *board
+	if mode := platform.PowerModeNow(); mode != "" {
+		now.PowerMode = mode
+	}
+	return &now
 }
 
 // Cameras gives all cameras in the order of their ids.

@@ -104,6 +104,19 @@ describe('decodeSystem', () => {
     expect(decodeCamera({ id: 'a' })).toMatchObject({ askedFps: 0, reducedBecause: '' });
   });
 
+  it('reads the board of a Jetson, and none elsewhere', () => {
+    const jetson = (v: unknown) => decodeSystem({ platform: { kind: 'jetson', jetson: v } }).platform.jetson;
+    expect(jetson({ model: 'NVIDIA Jetson AGX Orin', soc: 'tegra234', l4t: '36.4.3', jetpack: '6.2', power_mode: 'MAXN' })).toEqual({
+      model: 'NVIDIA Jetson AGX Orin',
+      l4t: '36.4.3',
+      jetpack: '6.2',
+      powerMode: 'MAXN',
+    });
+    expect(jetson({ model: 7 })).toEqual({ model: '', l4t: '', jetpack: '', powerMode: '' });
+    expect(jetson(undefined)).toBeNull();
+    expect(jetson(null)).toBeNull();
+  });
+
   it('leaves out what a machine lacks', () => {
     const capacity = (v: unknown) => decodeSystem({ capacity: v }).capacity;
     expect(capacity({ cameras_more: 3, limited_by: 'cpu', shares: { cpu: 0.5, gpu: null, nvdec: 'x' }, short: ['cpu', 7] })).toEqual({

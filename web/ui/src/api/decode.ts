@@ -13,6 +13,7 @@ import {
   type Governor,
   type Gpu,
   type Inference,
+  type Jetson,
   type Memory,
   type Platform,
   type Pool,
@@ -194,8 +195,14 @@ function platform(v: unknown): Platform {
     os: text(p['os']),
     arch: text(p['arch']),
     gpus: list(p['gpus']).map(gpu),
+    jetson: p['jetson'] == null ? null : jetson(p['jetson']),
     notes: texts(p['notes']),
   };
+}
+
+function jetson(v: unknown): Jetson {
+  const j = fields(v);
+  return { model: text(j['model']), l4t: text(j['l4t']), jetpack: text(j['jetpack']), powerMode: text(j['power_mode']) };
 }
 
 function memory(v: unknown): Memory {

@@ -107,7 +107,16 @@ export interface Platform {
   os: string;
   arch: string;
   gpus: Gpu[];
+  /** null on what is no Jetson. */
+  jetson: Jetson | null;
   notes: string[];
+}
+
+export interface Jetson {
+  model: string;
+  l4t: string;
+  jetpack: string;
+  powerMode: string;
 }
 
 /** A card that serves, or was meant to. */

@@ -49,6 +49,9 @@ export function SystemPage({ system }: { system: System }): JSX.Element {
           <Facts
             facts={[
               ['Because', p.why],
+              ['Board', p.jetson?.model ?? ''],
+              ['JetPack', [p.jetson?.jetpack, p.jetson?.l4t && `Jetson Linux ${p.jetson.l4t}`].filter(Boolean).join(', ')],
+              ['Power mode', p.jetson?.powerMode ?? ''],
               ...(p.gpus.length > 0 ? p.gpus.map(gpuFact) : [['GPU', p.gpu] as const]),
               ['Driver', p.driver],
               ['CUDA', p.cuda],
