@@ -24,6 +24,8 @@
 //
 // # Hardware
 //
-// Runs on any Linux machine. Jetsons are told by the device tree, GPUs by the
-// driver and, where it is silent, by the PCI bus.
+// Runs on any Linux machine. Jetsons are told by the device tree or, in a
+// container, by the chip's entry in /sys, their libraries by the names of files;
+// GPUs by the driver and, where it is silent, by the PCI bus. All that is known of
+// Jetsons is known from fixtures: none has run this.
 package platform
