@@ -92,7 +92,7 @@ func jetPack(l4t string) string {
 }
 
 // ships are the libraries that come with releases of JetPack, the newest first.
-var ships = [...]struct {
+var ships = [...]struct { //nolint:gochecknoglobals // constant table
 	jetpack string // and what begins with it
 	stack   JetsonStack
 }{

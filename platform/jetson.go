@@ -17,7 +17,7 @@ type chip struct {
 // reads, so pinned memory may be cached. Before, it is uncached for the CPU
 // (CUDA for Tegra, "Memory Management": I/O coherency from compute capability
 // 7.2 on). Newer ones than these are taken to be coherent as well.
-var chips = [...]chip{
+var chips = [...]chip{ //nolint:gochecknoglobals // constant table
 	{"tegra210", "Nano or TX1", "33", false},
 	{"tegra186", "TX2", "24", false},
 	{"tegra194", "Xavier", "25", true},

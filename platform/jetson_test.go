@@ -183,8 +183,14 @@ func TestOfSeries(t *testing.T) {
 		version, series string
 		want            bool
 	}{
-		{"12.6.68", "12.6", true}, {"12.8.1", "12.6", true}, {"12.2.140", "12.6", false}, {"13.0.1", "12.6", false},
-		{"9.20.0", "9", true}, {"8.9.4", "9", false}, {"10.3.0", "10", true}, {"10.3.0", "1", false},
+		{"12.6.68", "12.6", true},
+		{"12.8.1", "12.6", true},
+		{"12.2.140", "12.6", false},
+		{"13.0.1", "12.6", false},
+		{"9.20.0", "9", true},
+		{"8.9.4", "9", false},
+		{"10.3.0", "10", true},
+		{"10.3.0", "1", false},
 	} {
 		if got := platform.OfSeries(c.version, c.series); got != c.want {
 			t.Errorf("%s of %s: %v", c.version, c.series, got)
