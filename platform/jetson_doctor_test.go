@@ -53,6 +53,7 @@ func TestDoctorOnJetsons(t *testing.T) {
 		{"orin-jp72", driver(13020, "Orin", "8.7"), nvidia, noRuntime, doctor.Warn},
 		{"orin-shadow", driver(12060, "Orin", "8.7"), ubuntu, serves(without), doctor.Warn},
 		{"orin-container", &fakeDriver{err: errNoLibrary}, ubuntu, doctor.GPU{}, doctor.Warn},
+		{"orin-runtime", driver(12060, "Orin", "8.7"), nvidia, noRuntime, doctor.Warn},
 		{"xavier", driver(11040, "Xavier", "7.2"), nvidia, serves(without), doctor.OK},
 		{"xavier-agx", driver(11040, "Xavier", "7.2"), ubuntu, noRuntime, doctor.Warn},
 		{"xavier-jp4", driver(10020, "Xavier", "7.2"), nil, doctor.GPU{}, doctor.Warn},

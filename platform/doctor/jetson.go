@@ -39,9 +39,25 @@ func board(p platform.Platform) []Check {
 		})
 	}
 	if !p.Container || j.Stack.Driver != "" { // in a container without the driver nothing else matters
-		checks = append(checks, jetpack(j))
+		checks = append(checks, jetpack(named(p), p.Container))
 	}
 	return checks
+}
+
+// named is the board with a JetPack where nothing but the driver tells it, as in
+// containers: by the CUDA that it offers. The advice needs no more.
+func named(p platform.Platform) platform.Jetson {
+	j := *p.Jetson
+	if j.JetPack != "" || j.Family == "" {
+		return j
+	}
+	for _, by := range []struct{ cuda, jetpack string }{{"13", "7"}, {"12.6", "6"}, {"12", "6.0"}, {"11", "5"}} {
+		if platform.OfSeries(p.CUDA, by.cuda) {
+			j.JetPack = by.jetpack
+			break
+		}
+	}
+	return j
 }
 
 func jetson(j platform.Jetson) Check {
@@ -76,7 +92,7 @@ func power(j platform.Jetson) (Check, bool) {
 }
 
 // jetpack compares what is installed with what the board's JetPack ships.
-func jetpack(j platform.Jetson) Check {
+func jetpack(j platform.Jetson, container bool) Check {
 	has, ships := j.Stack, j.Ships()
 	c := Check{Name: "jetpack", Status: OK}
 	var found, missing, odd, packages []string
@@ -90,7 +106,7 @@ func jetpack(j platform.Jetson) Check {
 			missing = append(missing, l.name)
 			packages = append(packages, l.packages)
 		case l.ships != "" && !platform.OfSeries(l.has, l.ships):
-			odd = append(odd, fmt.Sprintf("%s %s is not JetPack's, which is %s", l.name, l.has, l.ships))
+			odd = append(odd, fmt.Sprintf("%s %s is not that of JetPack %s, which is %s", l.name, l.has, j.JetPack, l.ships))
 		default:
 			found = append(found, l.name+" "+l.has)
 		}
@@ -110,6 +126,9 @@ func jetpack(j platform.Jetson) Check {
 		if c.Fix == "" {
 			c.Fix = "fine if the build of ONNX Runtime is made for it; else sudo apt-get install --reinstall nvidia-jetpack"
 		}
+	}
+	if container && c.Status == Warn {
+		c.Fix = "use an image that holds them for this release, such as NVIDIA's l4t-jetpack: the runtime brings the driver alone"
 	}
 	return c
 }
@@ -169,7 +188,7 @@ func RuntimeFor(j platform.Jetson) string {
 
 // forBoard puts what serves a Jetson in place of what serves a PC.
 func forBoard(checks []Check, p platform.Platform, probes Probes) {
-	j := *p.Jetson
+	j := named(p)
 	for i := range checks {
 		switch c := &checks[i]; {
 		case c.Name == "ffmpeg" && c.Status == OK && len(p.GPUs) > 0:
