@@ -38,11 +38,15 @@ func board(p platform.Platform) []Check {
 			Fix:    "sudo apt-get remove 'libnvidia-compute-*'",
 		})
 	}
-	if !p.Container || j.Stack.Driver != "" { // in a container without the driver nothing else matters
+	if reached(p) {
 		checks = append(checks, jetpack(named(p), p.Container))
 	}
 	return checks
 }
+
+// reached says that the board's driver can be there: in a container that was
+// started without it nothing else matters.
+func reached(p platform.Platform) bool { return !p.Container || p.Jetson.Stack.Driver != "" }
 
 // named is the board with a JetPack where nothing but the driver tells it, as in
 // containers: by the CUDA that it offers. The advice needs no more.
@@ -191,7 +195,7 @@ func forBoard(checks []Check, p platform.Platform, probes Probes) {
 	j := named(p)
 	for i := range checks {
 		switch c := &checks[i]; {
-		case c.Name == "ffmpeg" && c.Status == OK && len(p.GPUs) > 0:
+		case c.Name == "ffmpeg" && c.Status == OK && j.Unsupported == "" && reached(p):
 			*c = boardDecoders(*c, j, probes)
 		case c.Status == OK:
 		case c.Name == "gpu runtime", c.Name == "gpu libraries" && strings.HasPrefix(c.Detail, "no GPU build"):
