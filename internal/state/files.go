@@ -1,0 +1,149 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tempName     = "tmp"
+	gpuCacheName = "cuda"
+)
+
+// caches are what is made anew where it is missing, and bound to this machine,
+// its cards and their driver.
+func caches() []string {
+	return []string{"tensorrt", gpuCacheName, tempName, "memory-strategies*.json"}
+}
+
+// leftovers are what is only there after a process was ended amid its work.
+func leftovers() []string {
+	return []string{tempName + "/*", "tensorrt/.build-*", "tensorrt/.new-*", "memory-strategies*.json.*", "." + stampName + "-*"}
+}
+
+func removeLeftovers(dir string) {
+	for _, pattern := range leftovers() {
+		found, _ := filepath.Glob(filepath.Join(escape(dir), pattern)) // the patterns are well formed
+		for _, path := range found {
+			_ = os.RemoveAll(path) // what cannot be removed takes room, no more
+		}
+	}
+}
+
+// escape takes the meaning from what Glob takes for patterns.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// Kept are the files of a directory that a backup holds, by their paths below it:
+// all but caches, the stamp, and what begins with a dot.
+func Kept(dir string) (names []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if path == dir {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path) // it is below
+		top := !strings.ContainsRune(name, filepath.Separator)
+		switch {
+		case err != nil:
+			return err
+		case strings.HasPrefix(e.Name(), "."), top && isCache(name):
+			if e.IsDir() {
+				return filepath.SkipDir
+			}
+		case e.Type().IsRegular() && name != stampName:
+			names = append(names, name)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return names, err
+}
+
+func isCache(name string) bool {
+	return slices.ContainsFunc(caches(), func(pattern string) bool {
+		ok, _ := filepath.Match(pattern, name)
+		return ok
+	})
+}
+
+// Size is the bytes that the files of a directory take together.
+func Size(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // what cannot be read is not counted
+		if err != nil {
+			return nil //nolint:nilerr // the rest counts
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}
+
+// foreign finds what this process may not use, as after root has started the
+// program once by hand: the first such path and the reason.
+func foreign(dir string) (path string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return dir, err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		want := uint32(unix.R_OK)
+		switch {
+		case e.IsDir():
+			want = unix.R_OK | unix.W_OK | unix.X_OK
+		case !e.Type().IsRegular():
+			continue
+		}
+		if err := unix.Faccessat(unix.AT_FDCWD, path, want, unix.AT_EACCESS); err != nil {
+			return path, err
+		}
+	}
+	return "", nil
+}
+
+// inherit gives what root has made in a directory of another user's to that user.
+func (d *Dir) inherit() error {
+	if unix.Geteuid() != 0 {
+		return nil
+	}
+	var own unix.Stat_t
+	if err := unix.Stat(d.path, &own); err != nil || own.Uid == 0 {
+		return err
+	}
+	root, err := os.OpenRoot(d.path) // the directory's user must not lead root out of it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return filepath.WalkDir(d.path, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || path == d.path {
+			return err
+		}
+		name, err := filepath.Rel(d.path, path)
+		if err != nil {
+			return err
+		}
+		info, err := root.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if st, ok := info.Sys().(*unixStat); ok && st.Uid == 0 && st.Nlink == 1 || info.IsDir() && isRoots(info) {
+			return root.Lchown(name, int(own.Uid), int(own.Gid))
+		}
+		return nil
+	})
+}
