@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -141,7 +142,8 @@ func (d *Dir) inherit() error {
 		if err != nil {
 			return err
 		}
-		if st, ok := info.Sys().(*unixStat); ok && st.Uid == 0 && st.Nlink == 1 || info.IsDir() && isRoots(info) {
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if ok && st.Uid == 0 && (info.IsDir() || info.Mode().IsRegular() && st.Nlink == 1) {
 			return root.Lchown(name, int(own.Uid), int(own.Gid))
 		}
 		return nil

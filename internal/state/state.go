@@ -88,7 +88,7 @@ func (d *Dir) take(program string, steps []step, now func() time.Time) error {
 		// Again from its begin, should the power go in between.
 		if d.info.Schema > 0 {
 			if err := steps[d.info.Schema-1](d.path); err != nil {
-				return fmt.Errorf("bring %s from schema %d to %d: %w", d.path, d.info.Schema, d.info.Schema+1, err)
+				return unusable(d.path, d.path, fmt.Errorf("bring it from schema %d to %d: %w", d.info.Schema, d.info.Schema+1, err))
 			}
 		}
 		if err := d.stamp(max(d.info.Schema+1, 1), program, now()); err != nil {
