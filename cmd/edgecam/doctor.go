@@ -12,6 +12,7 @@ import (
 
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
+	"edgecam/internal/state"
 	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
@@ -111,7 +112,8 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 		g.Err = err
 		return g
 	}
-	in := &inference{}
+	in := &inference{state: stateDir(cfg)}
+	defer state.Inherit(in.state) //nolint:errcheck // what root leaves there must not be in the way of the service
 	if g.Err = in.openGPUs(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
 		g.Hint = hintOf(g.Err)
 		return g

@@ -244,3 +244,20 @@ func namesFile(key string) bool {
 	}
 	return false
 }
+
+// StateDir is state_dir of the text at path, "" where it gives none.
+func (o *Outline) StateDir(path string, env []string) string {
+	d := newDecoder(path, environment(env))
+	dir := d.env[envName("state_dir")]
+	for _, l := range o.leaves {
+		if text, ok := scalarText(l.node); ok && l.key == "state_dir" && dir == "" {
+			if text, err := d.expand(text); err == nil {
+				dir = text
+			}
+		}
+	}
+	if dir == "" {
+		return ""
+	}
+	return d.resolvePath(dir)
+}

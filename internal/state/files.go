@@ -116,29 +116,32 @@ func foreign(dir string) (path string, err error) {
 	return "", nil
 }
 
-// inherit gives what root has made in a directory of another user's to that user.
-func (d *Dir) inherit() error {
+// Inherit gives what root has made in a directory of another user's to that user.
+func Inherit(dir string) error {
 	if unix.Geteuid() != 0 {
 		return nil
 	}
 	var own unix.Stat_t
-	if err := unix.Stat(d.path, &own); err != nil || own.Uid == 0 {
+	err := unix.Stat(dir, &own)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && own.Uid == 0 {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(d.path) // the directory's user must not lead root out of it
+	root, err := os.OpenRoot(dir) // the directory's user must not lead root out of it
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return filepath.WalkDir(d.path, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || path == d.path {
+	return fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || name == "." {
 			return err
 		}
-		name, err := filepath.Rel(d.path, path)
-		if err != nil {
-			return err
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		info, err := root.Lstat(name)
 		if err != nil {
 			return err
 		}
@@ -148,4 +151,12 @@ func (d *Dir) inherit() error {
 		}
 		return nil
 	})
+}
+
+// Remade says whether a path below the state directory is a cache, the stamp or
+// begins with a dot: no backup holds it.
+func Remade(name string) bool {
+	name = filepath.ToSlash(name)
+	first, _, _ := strings.Cut(name, "/")
+	return isCache(first) || name == stampName || strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }

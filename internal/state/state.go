@@ -101,7 +101,7 @@ func (d *Dir) take(program string, steps []step, now func() time.Time) error {
 	if err := os.MkdirAll(d.Temp(), 0o700); err != nil {
 		return unusable(d.path, d.Temp(), err)
 	}
-	return d.inherit()
+	return Inherit(d.path)
 }
 
 // Path is the directory, from the root of the file system.
@@ -122,7 +122,7 @@ func (d *Dir) Close() error {
 	if d == nil || d.lock == nil {
 		return nil
 	}
-	err := d.inherit()
+	err := Inherit(d.path)
 	err = errors.Join(err, d.lock.Close())
 	d.lock = nil
 	return err
@@ -131,7 +131,7 @@ func (d *Dir) Close() error {
 // Stamp declares the directory to be in the form that another program's was, as
 // of a backup that was just restored; Open brings it on from there.
 func (d *Dir) Stamp(schema int, program string) error {
-	return errors.Join(d.stamp(schema, program, time.Now()), d.inherit())
+	return errors.Join(d.stamp(schema, program, time.Now()), Inherit(d.path))
 }
 
 func (d *Dir) stamp(schema int, program string, at time.Time) error {
