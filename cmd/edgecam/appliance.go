@@ -18,6 +18,7 @@ import (
 	"edgecam/internal/state"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
+	"edgecam/platform/heap"
 	"edgecam/platform/nvml"
 	"edgecam/web"
 )
@@ -91,6 +92,7 @@ func (a *appliance) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	heap.Trim() // of what loading the models took
 	a.server, err = web.New(web.Options{
 		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline,
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,

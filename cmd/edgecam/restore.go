@@ -77,6 +77,9 @@ func openBackup(stdin io.Reader, name string) (*os.File, error) {
 	if err == nil {
 		_, err = io.Copy(f, stdin)
 	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("read standard input: %w", err)

@@ -54,11 +54,8 @@ func openState(cfg *config.Config, logger *slog.Logger) (*state.Dir, error) {
 // stays.
 func keepInside(dir *state.Dir) error {
 	for name, path := range map[string]string{"CUDA_CACHE_PATH": dir.GPUCache(), "TMPDIR": dir.Temp()} {
-		if os.Getenv(name) != "" {
-			continue
-		}
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			continue // the directory can only be read: they stay where they are
+		if _, err := os.Stat(path); err != nil && name == "TMPDIR" || os.Getenv(name) != "" {
+			continue // the directory can only be read, or the user knows better
 		}
 		if err := os.Setenv(name, path); err != nil {
 			return err
