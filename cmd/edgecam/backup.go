@@ -334,7 +334,7 @@ func (b *backupJob) summary(w io.Writer, to string) {
 		}
 		fmt.Fprintf(w, "  %-7s %s, %s\n", s.Kind, path, humanBytes(s.Size))
 	}
-	if b.state != "" && !slices.ContainsFunc(b.sources, func(s backup.Source) bool { return s.Kind == backup.State }) {
+	if _, err := os.Stat(b.state); err == nil && !slices.ContainsFunc(b.sources, func(s backup.Source) bool { return s.Kind == backup.State }) {
 		fmt.Fprintf(w, "  state   %s holds only what is made anew\n", b.state)
 	}
 	if len(b.manifest.LeftOut) > 0 {

@@ -376,3 +376,27 @@ func TestServiceWithoutState(t *testing.T) {
 	}
 	p.line(t, "msg=dashboard")
 }
+
+func TestDoctorNamesTheStateDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if s := probeState(dir); !s.Missing || s.Err != nil {
+		t.Errorf("%+v", s)
+	}
+	d, err := state.Open(dir, "1.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := probeState(dir); s.Dir != dir || s.Schema != 1 || s.By != "1.2" || !s.InUse || s.Err != nil || s.Bytes == 0 || s.User == "" {
+		t.Errorf("%+v", s)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "state.json"), `{"schema": 9, "written_by": "9"}`)
+	if s := probeState(dir); !s.Newer || s.Err == nil || !strings.Contains(s.Hint, "install edgecam 9 again") || s.InUse {
+		t.Errorf("%+v", s)
+	}
+	if s := probeState(""); s.Dir != "" {
+		t.Errorf("%+v", s)
+	}
+}

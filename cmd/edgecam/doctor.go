@@ -84,6 +84,7 @@ func examine(ctx context.Context, cfg *config.Config) doctor.Report {
 	p.BudgetBytes, p.BudgetWhy = memoryLimit(cfg)
 	p.FFmpeg = probeFFmpeg()
 	p.Runtime, p.Model = probeModel(cfg.Inference)
+	p.State = probeState(boxState(cfg.StateDir, nil, ""))
 	p.Listen = probeListen(cfg.Server.Listen)
 	driver := cuda.New(cuda.Options{})
 	box := detect(driver)

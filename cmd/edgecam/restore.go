@@ -292,7 +292,7 @@ func (r *restoration) run(in io.Reader) error {
 
 func (r *restoration) holdsState() bool {
 	for _, t := range r.targets {
-		if t.file.Kind == backup.State {
+		if t.file.Base == backup.InState {
 			return true
 		}
 	}
@@ -305,8 +305,13 @@ func (r *restoration) lock() (*state.Dir, error) {
 	if r.state == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	if _, err := os.Stat(r.state); errors.Is(err, fs.ErrNotExist) && !r.holdsState() {
-		return nil, nil //nolint:nilnil // nothing to put there
+	if _, err := os.Stat(r.state); errors.Is(err, fs.ErrNotExist) {
+		if !r.holdsState() {
+			return nil, nil //nolint:nilnil // nothing to put there
+		}
+		if err := makeStateDir(r.state); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := state.Open(r.state, version)
 	if err != nil {

@@ -11,9 +11,6 @@ import (
 	"edgecam/internal/backup"
 )
 
-// serviceGroup may read the configuration.
-const serviceGroup = "edgecam"
-
 // own gives a staged file the owner and mode of the one that it replaces, or those
 // that the package gives: root writes, the service reads. Files in the state
 // directory go to its owner with all the others.
@@ -30,7 +27,7 @@ func (t *target) own(f *os.File) error {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			mode, uid, gid = info.Mode().Perm(), int(st.Uid), int(st.Gid)
 		}
-	} else if g, err := user.LookupGroup(serviceGroup); err == nil && t.file.Base != backup.InState {
+	} else if g, err := user.LookupGroup(serviceName); err == nil && t.file.Base != backup.InState {
 		uid = 0
 		if gid, err = strconv.Atoi(g.Gid); err != nil {
 			return err
@@ -53,4 +50,27 @@ func makeDirs(dir string) error {
 		return err
 	}
 	return os.Mkdir(dir, 0o755) //nolint:gosec // models are no secret, and the service is another user
+}
+
+// makeStateDir makes the state directory as the package does: it is the service's.
+func makeStateDir(dir string) error {
+	if err := makeDirs(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return err
+	}
+	u, err := user.Lookup(serviceName)
+	if err != nil || os.Geteuid() != 0 {
+		return nil //nolint:nilerr // without that user it is of whoever restores
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return err
+	}
+	return os.Chown(dir, uid, gid)
 }

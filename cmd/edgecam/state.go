@@ -2,18 +2,24 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 
 	"edgecam/internal/config"
 	"edgecam/internal/state"
+	"edgecam/platform/doctor"
 )
 
 const (
 	// packageConfig and packageState are where the package puts them.
 	packageConfig = "/etc/edgecam/edgecam.yaml"
 	packageState  = "/var/lib/edgecam"
+	// serviceName is its user and group.
+	serviceName = "edgecam"
 )
 
 // stateDir is where files go that outlive a restart, "" = nowhere.
@@ -82,8 +88,52 @@ func boxState(asked string, o *config.Outline, file string) string {
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
 		return dir
 	}
-	if info, err := os.Stat(packageState); err == nil && info.IsDir() {
+	if info, err := os.Stat(packageState); err == nil && info.IsDir() || file == packageConfig {
 		return packageState
 	}
 	return ""
+}
+
+// serviceUser is whom the service runs as: the package's user where there is one,
+// else whoever asks.
+func serviceUser() (*user.User, error) {
+	if u, err := user.Lookup(serviceName); err == nil && os.Geteuid() == 0 {
+		return u, nil
+	}
+	return user.Current()
+}
+
+// probeState looks at a state directory for doctor.
+func probeState(dir string) doctor.State {
+	s := doctor.State{Dir: dir}
+	if dir == "" {
+		return s
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		s.Missing = true
+		return s
+	}
+	u, err := serviceUser()
+	if err != nil {
+		s.Err = err
+		return s
+	}
+	uid, _ := strconv.Atoi(u.Uid) // numbers, on Linux
+	var gids []int
+	groups, _ := u.GroupIds() //nolint:errcheck // without them the owner counts
+	for _, g := range groups {
+		if n, err := strconv.Atoi(g); err == nil {
+			gids = append(gids, n)
+		}
+	}
+	s.User, s.Bytes, s.InUse = u.Username, state.Size(dir), state.Locked(dir)
+	if s.Err = state.Examine(dir, uid, gids); s.Err != nil {
+		var newer *state.NewerError
+		s.Newer, s.Hint = errors.As(s.Err, &newer), hintOf(s.Err)
+		return s
+	}
+	if info, err := state.Read(dir); err == nil {
+		s.Schema, s.By = info.Schema, info.WrittenBy
+	}
+	return s
 }

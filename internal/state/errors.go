@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,4 +98,46 @@ func shell(path string) string {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 	}
 	return path
+}
+
+// Examine says why a user may not use a directory, and touches nothing: a
+// *NewerError, an *UnusableError, or nil.
+func Examine(dir string, uid int, gids []int) error {
+	i, err := Read(dir)
+	if err != nil {
+		return err
+	}
+	if i.Schema > Schema() {
+		return &NewerError{Dir: dir, Have: i.Schema, Know: Schema(), By: i.WrittenBy}
+	}
+	path, err := foreign(dir, func(path string, want uint32) error { return allowed(path, want, uid, gids) })
+	if err == nil {
+		return nil
+	}
+	e := unusable(dir, path, err)
+	if u, lookup := user.LookupId(strconv.Itoa(uid)); lookup == nil {
+		e.Try = fmt.Sprintf("chown -R %s: %s", u.Username, shell(dir))
+	}
+	return e
+}
+
+// allowed is access(2) for another user, by owner and mode.
+func allowed(path string, want uint32, uid int, gids []int) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	shift := 0
+	switch {
+	case uid == 0:
+		return nil
+	case int(st.Uid) == uid:
+		shift = 6
+	case slices.Contains(gids, int(st.Gid)):
+		shift = 3
+	}
+	if st.Mode>>shift&want != want {
+		return unix.EACCES
+	}
+	return nil
 }

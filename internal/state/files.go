@@ -90,9 +90,14 @@ func Size(dir string) (total int64) {
 	return total
 }
 
-// foreign finds what this process may not use, as after root has started the
-// program once by hand: the first such path and the reason.
-func foreign(dir string) (path string, err error) {
+// foreign finds what may not be used, as after root has started the program once
+// by hand: the first such path and the reason. access is access(2) for whoever it
+// is about.
+func foreign(dir string, access func(path string, want uint32) error) (path string, err error) {
+	const all = unix.R_OK | unix.W_OK | unix.X_OK
+	if err := access(dir, all); err != nil {
+		return dir, err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return dir, err
@@ -101,19 +106,24 @@ func foreign(dir string) (path string, err error) {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
 		want := uint32(unix.R_OK)
 		switch {
 		case e.IsDir():
-			want = unix.R_OK | unix.W_OK | unix.X_OK
+			want = all
 		case !e.Type().IsRegular():
 			continue
 		}
-		if err := unix.Faccessat(unix.AT_FDCWD, path, want, unix.AT_EACCESS); err != nil {
+		path := filepath.Join(dir, e.Name())
+		if err := access(path, want); err != nil {
 			return path, err
 		}
 	}
 	return "", nil
+}
+
+// myAccess is access(2) for this process.
+func myAccess(path string, want uint32) error {
+	return unix.Faccessat(unix.AT_FDCWD, path, want, unix.AT_EACCESS)
 }
 
 // Inherit gives what root has made in a directory of another user's to that user.

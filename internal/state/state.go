@@ -80,7 +80,7 @@ func (d *Dir) take(program string, steps []step, now func() time.Time) error {
 	if d.info.Schema > known {
 		return &NewerError{Dir: d.path, Have: d.info.Schema, Know: known, By: d.info.WrittenBy}
 	}
-	if path, err := foreign(d.path); err != nil {
+	if path, err := foreign(d.path, myAccess); err != nil {
 		return unusable(d.path, path, err)
 	}
 	removeLeftovers(d.path)

@@ -339,3 +339,37 @@ func TestNoSpace(t *testing.T) {
 	}
 	open(t, dir, "2")
 }
+
+func TestExamineForAnotherUser(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, "1").Close()
+	me := os.Geteuid()
+	if err := state.Examine(dir, me, nil); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	var u *state.UnusableError
+	if err := state.Examine(dir, nobody, nil); !errors.As(err, &u) || u.Path != dir || u.Hint() != "chown -R nobody: "+dir {
+		t.Errorf("%v", err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	err := state.Examine(dir, nobody, nil) // the file is the owner's and its group's, and so is tmp
+	if !errors.As(err, &u) || filepath.Dir(u.Path) != dir {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "tmp"), 0o770), os.Chmod(filepath.Join(dir, "state.json"), 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	if err := state.Examine(dir, nobody, []int{os.Getegid()}); err != nil {
+		t.Errorf("by its group: %v", err)
+	}
+	put(t, filepath.Join(dir, "state.json"), `{"schema": 9, "written_by": "9"}`)
+	var newer *state.NewerError
+	if err := state.Examine(dir, me, nil); !errors.As(err, &newer) {
+		t.Error(err)
+	}
+}

@@ -49,6 +49,7 @@ type Probes struct {
 	Runtime Runtime
 	Model   Model
 	GPU     GPU
+	State   State
 	Listen  Listen
 }
 
@@ -107,6 +108,9 @@ func Examine(p platform.Platform, probes Probes) Report {
 		r.Checks = append(r.Checks, model(probes.Model))
 	}
 	r.Checks = append(r.Checks, gpuWork(probes.GPU, p.Kind == platform.KindJetson)...)
+	if probes.State.Dir != "" {
+		r.Checks = append(r.Checks, stateDir(probes.State))
+	}
 	if probes.Listen.Address != "" {
 		r.Checks = append(r.Checks, port(probes.Listen))
 	}
