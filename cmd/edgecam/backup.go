@@ -24,7 +24,7 @@ import (
 )
 
 // largeFile is the size from which a file goes into a backup only when asked for.
-const largeFile = 200 << 20
+const largeFile = 200e6
 
 type backupFlags struct {
 	config, stateDir       string

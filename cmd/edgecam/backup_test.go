@@ -23,6 +23,8 @@ type box struct{ dir, config, state, outside string }
 
 const boxPassword, boxURLPassword, boxHash = "s3cret-word", "url-s3cret", "$argon2id$v=19$m=65536,t=3,p=2$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo"
 
+const boxStamp = `{"schema": 1, "written_by": "1.0", "at": "2026-01-01T00:00:00Z"}`
+
 func newBox(t *testing.T) box {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,6 +36,7 @@ func newBox(t *testing.T) box {
 		put(t, filepath.Join(b.state, name), "cache")
 	}
 	put(t, filepath.Join(b.state, "rules/one.json"), "{}")
+	put(t, filepath.Join(b.state, "state.json"), boxStamp)
 	put(t, b.config, strings.NewReplacer("STATE", b.state, "OUTSIDE", b.outside).Replace(`# The yard.
 version: 1
 server:
@@ -142,7 +145,7 @@ func TestBackupHoldsNoSecrets(t *testing.T) {
 	if text(t, b.config) != before {
 		t.Error("the configuration was changed")
 	}
-	if _, err := os.Stat(filepath.Join(b.state, "state.json")); err == nil {
+	if text(t, filepath.Join(b.state, "state.json")) != boxStamp {
 		t.Error("backup has written to the state directory")
 	}
 	code, _, errs := run(t, "backup", "-c", b.config, to)
@@ -164,7 +167,7 @@ func TestBackupWithSecretsComesBackWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out := must(t, "restore", "-c", b.config, "--outside", to)
+	out := must(t, "restore", "-c", b.config, "--state-dir", b.state, "--outside", to)
 	if text(t, b.config) != before || text(t, filepath.Join(b.dir, "hall-password")) != "file-s3cret\n" || text(t, filepath.Join(b.state, "rules/one.json")) != "{}" {
 		t.Error("not as it was")
 	}
@@ -307,9 +310,9 @@ func TestRestoreIsNotLedElsewhere(t *testing.T) {
 	if err := os.RemoveAll(b.state); err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(b.state, "jobs"), "of others")
+	put(t, filepath.Join(b.state, "tmp/jobs"), "of others")
 	code, _, errs := run(t, "restore", "-c", b.config, to)
-	if code != exitFailed || !strings.Contains(errs, "holds files of others") {
+	if code != exitFailed || !strings.Contains(errs, "which is not edgecam's by now") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	// A link that the service's user has made leads root nowhere.

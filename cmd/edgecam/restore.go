@@ -185,10 +185,11 @@ func (r *restoration) fillIn(text []byte) error {
 // plan says where everything goes.
 func (r *restoration) plan() error {
 	r.state = boxState(r.f.stateDir, r.outline, r.config)
-	if r.state != "" && r.f.stateDir == "" {
-		if err := ours(r.state); err != nil {
-			return err
+	if !r.trusted() {
+		if r.holdsState() {
+			return fmt.Errorf("its configuration names the state directory %s, which is not edgecam's by now: if it is the right one, give it as --state-dir", r.state)
 		}
+		r.state = ""
 	}
 	for _, f := range r.manifest.Files {
 		t := target{file: f}
@@ -221,22 +222,17 @@ func (r *restoration) plan() error {
 	return nil
 }
 
-// ours wants a directory that the backup's configuration names to be empty, not
-// there, or one of edgecam's: it may name any.
-func ours(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
+// trusted says whether the state directory is one that was not chosen by the
+// backup alone, whose configuration may name any directory of root's.
+func (r *restoration) trusted() bool {
+	if r.f.stateDir != "" || r.state == packageState || r.state == os.Getenv("STATE_DIRECTORY") {
+		return true
 	}
-	if err != nil {
-		return fmt.Errorf("state directory %s: %s", dir, reason(err))
+	if _, beside := below(filepath.Dir(r.config), r.state); beside {
+		return true
 	}
-	for _, e := range entries {
-		if e.Name() == "state.json" || state.Remade(e.Name()) {
-			return nil
-		}
-	}
-	return fmt.Errorf("state directory %s holds files of others: if it is the right one, give it as --state-dir", dir)
+	info, err := os.Lstat(filepath.Join(r.state, "state.json"))
+	return err == nil && info.Mode().IsRegular()
 }
 
 func same(path string, f backup.File) bool {
@@ -291,8 +287,8 @@ func (r *restoration) run(in io.Reader) error {
 }
 
 func (r *restoration) holdsState() bool {
-	for _, t := range r.targets {
-		if t.file.Base == backup.InState {
+	for _, f := range r.manifest.Files {
+		if f.Base == backup.InState {
 			return true
 		}
 	}

@@ -38,15 +38,18 @@ func TestWithoutSecrets(t *testing.T) {
 		{"single quotes", "cameras: {gate: {password: 'it''s'}} # it's\n", "cameras: {gate: {password: " + "'" + out + "'" + "}} # " + out + "\n", []string{"cameras.gate.password"}},
 		{
 			"block", "cameras:\n  gate:\n    password: |\n      hunter2\n\n    name: x\n",
-			"cameras:\n  gate:\n    password: " + out + "\n\n    name: x\n", []string{"cameras.gate.password"},
+			"cameras:\n  gate:\n    password: " + out + "\n\n    name: x\n",
+			[]string{"cameras.gate.password"},
 		},
 		{
 			"folded, farther left than its mark", "cameras:\n  gate:\n    password:\n            >-\n      hunter2\n    name: x\n",
-			"cameras:\n  gate:\n    password:\n            " + out + "\n    name: x\n", []string{"cameras.gate.password"},
+			"cameras:\n  gate:\n    password:\n            " + out + "\n    name: x\n",
+			[]string{"cameras.gate.password"},
 		},
 		{
 			"over several lines", "cameras:\n  gate:\n    password: hunter2\n      hunter3\n    name: \"a\n      b\"\n",
-			"cameras:\n  gate:\n    password: " + out + "\n    name: \"a\n      b\"\n", []string{"cameras.gate.password"},
+			"cameras:\n  gate:\n    password: " + out + "\n    name: \"a\n      b\"\n",
+			[]string{"cameras.gate.password"},
 		},
 		{"a number", "cameras: {gate: {password: 0123}}", "cameras: {gate: {password: " + out + "}}", []string{"cameras.gate.password"}},
 		{"not ascii before it", "cameras: {küche: {name: Küche, password: gehéim}}\n", "cameras: {küche: {name: Küche, password: " + out + "}}\n", []string{"cameras.küche.password"}},
@@ -54,7 +57,8 @@ func TestWithoutSecrets(t *testing.T) {
 		{"half a reference", "cameras: {gate: {password: '${PW}x'}}\n", "cameras: {gate: {password: '" + out + "'}}\n", []string{"cameras.gate.password"}},
 		{
 			"login in a url", "cameras:\n  gate: {url: 'rtsp://viewer:hunter2@192.0.2.1:554/a?b=c'}\n",
-			"cameras:\n  gate: {url: 'rtsp://viewer:" + out + "@192.0.2.1:554/a?b=c'}\n", []string{"cameras.gate.url"},
+			"cameras:\n  gate: {url: 'rtsp://viewer:" + out + "@192.0.2.1:554/a?b=c'}\n",
+			[]string{"cameras.gate.url"},
 		},
 		{"password with every delimiter", `{cameras: {gate: {url: "rtsp://v:a/b@c:d@192.0.2.1/a"}}}`, `{cameras: {gate: {url: "rtsp://v:` + out + `@192.0.2.1/a"}}}`, []string{"cameras.gate.url"}},
 		{"user alone", "{cameras: {gate: {url: rtsp://viewer@192.0.2.1/a}}}", "{cameras: {gate: {url: rtsp://viewer@192.0.2.1/a}}}", nil},

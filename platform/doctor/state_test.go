@@ -15,7 +15,8 @@ func TestState(t *testing.T) {
 		want  doctor.Check
 	}{
 		{
-			"well", doctor.State{Dir: "/var/lib/edgecam", Schema: 1, By: "1.2", Bytes: 3 << 20, User: "edgecam", InUse: true},
+			"well",
+			doctor.State{Dir: "/var/lib/edgecam", Schema: 1, By: "1.2", Bytes: 3 << 20, User: "edgecam", InUse: true},
 			doctor.Check{Status: doctor.OK, Detail: "/var/lib/edgecam, schema 1, written by edgecam 1.2, 3 MiB, writable for edgecam, in use"},
 		},
 		{"missing", doctor.State{Dir: "/s", Missing: true}, doctor.Check{Status: doctor.OK, Detail: "/s, made at the first start"}},
