@@ -15,8 +15,10 @@ import (
 	"edgecam/internal/metrics"
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sdnotify"
+	"edgecam/internal/state"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
+	"edgecam/platform/heap"
 	"edgecam/platform/nvml"
 	"edgecam/web"
 )
@@ -26,6 +28,7 @@ type appliance struct {
 	cfg      *config.Config
 	bad      map[string]string // cameras whose settings are wrong, and why
 	logger   *slog.Logger
+	state    *state.Dir // nil = none
 	codecs   *avcodec.Library
 	infer    *inference
 	meters   *nvml.Library // nil where no card tells how busy it is
@@ -34,7 +37,7 @@ type appliance struct {
 	closing  sync.Once
 }
 
-// newAppliance builds from the ground up: platform, memory, codecs, model,
+// newAppliance builds from the ground up: state, platform, memory, codecs, model,
 // pipeline, web. The listener is open when it returns, so a port in use ends
 // the start before any camera is called.
 func newAppliance(ctx context.Context, cfg *config.Config, bad map[string]string, logger *slog.Logger) (*appliance, error) {
@@ -47,12 +50,22 @@ func newAppliance(ctx context.Context, cfg *config.Config, bad map[string]string
 }
 
 func (a *appliance) build(ctx context.Context) (err error) {
+	if a.state, err = openState(a.cfg, a.logger); err != nil {
+		return err
+	}
+	stateDir := ""
+	if a.state != nil {
+		stateDir = a.state.Path()
+		if err = keepInside(a.state); err != nil {
+			return err
+		}
+	}
 	driver := cuda.New(cuda.Options{})
 	box := detect(driver)
 	if a.codecs, err = avcodec.Open(); err != nil {
 		return err
 	}
-	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, a.logger); err != nil {
+	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, stateDir, a.logger); err != nil {
 		return err
 	}
 	limit, why := memoryLimit(a.cfg) // beside the model, which is loaded by now
@@ -79,6 +92,7 @@ func (a *appliance) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	heap.Trim() // of what loading the models took
 	a.server, err = web.New(web.Options{
 		Listen: a.cfg.Server.Listen, Auth: webAuth(a.cfg), Backend: a.pipeline,
 		Metrics: registry.Handler(), Version: version, Logger: a.logger,
@@ -165,6 +179,9 @@ func (a *appliance) Close() {
 		}
 		if a.meters != nil {
 			a.meters.Close()
+		}
+		if err := a.state.Close(); err != nil { // last: the others write to it
+			a.logger.Warn("close state directory", "err", err)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"edgecam/internal/pipeline"
 	"edgecam/internal/pipeline/bench"
 	"edgecam/internal/sim"
+	"edgecam/internal/state"
 	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
@@ -30,6 +31,16 @@ type benchBox struct {
 	codecs *avcodec.Library
 	budget *framepool.Budget
 	logger *slog.Logger
+	state  *state.Dir // nil = none
+}
+
+func (b *benchBox) close() {
+	if b.gpu != nil {
+		b.gpu.Close()
+	}
+	if err := b.state.Close(); err != nil {
+		b.logger.Warn("close state directory", "err", err)
+	}
 }
 
 // openBenchGPU takes the card into use and waits for its engine to be the one
@@ -50,6 +61,11 @@ func openBenchGPU(ctx context.Context, f benchFlags, progress io.Writer) (*bench
 	byDefault := config.Default()
 	limit, _ := framepool.DetectLimit(byDefault.Memory.Share, 0)
 	b.budget = framepool.NewBudget(limit)
+	if f.state != "" {
+		if b.state, err = openState(&config.Config{StateDir: f.state}, b.logger); err != nil {
+			return nil, err
+		}
+	}
 	b.gpu, err = pipeline.OpenGPU(ctx, pipeline.GPUOptions{
 		Driver: driver, Card: b.card, Memory: f.memory, Codecs: b.codecs, Logger: b.logger, NMSIoU: float32(byDefault.Inference.NMSIoU),
 		Engine: ort.DeviceOptions{
@@ -58,6 +74,7 @@ func openBenchGPU(ctx context.Context, f benchFlags, progress io.Writer) (*bench
 		},
 	})
 	if err != nil {
+		b.close()
 		return nil, err
 	}
 	start := time.Now()
@@ -65,7 +82,7 @@ func openBenchGPU(ctx context.Context, f benchFlags, progress io.Writer) (*bench
 	select {
 	case <-b.gpu.Settled():
 	case <-ctx.Done():
-		b.gpu.Close()
+		b.close()
 		return nil, ctx.Err()
 	}
 	fmt.Fprintf(progress, "%s serves after another %s\n", b.gpu.Info().Provider, time.Since(start).Round(time.Millisecond))
@@ -81,7 +98,7 @@ func benchGPU(ctx context.Context, f benchFlags, progress io.Writer) (*bench.GPU
 	if err != nil {
 		return nil, err
 	}
-	defer b.gpu.Close()
+	defer b.close()
 	r, err := bench.GPU(ctx, bench.GPUOptions{
 		Clip: clip, Card: b.gpu.Bench(float32(config.Default().Inference.ScoreThreshold)), Decoders: f.decoders,
 		Budget: b.budget, Codecs: b.codecs, Logger: b.logger,
@@ -118,7 +135,7 @@ func newBenchSoak() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("bench soak: %w", err)
 			}
-			defer b.gpu.Close()
+			defer b.close()
 			r, err := bench.Soak(cmd.Context(), bench.SoakOptions{
 				Card: b.gpu.Bench(float32(byDefault.Inference.ScoreThreshold)), Duration: f.duration, WarmUp: f.warmUp, Seed: f.seed,
 			})

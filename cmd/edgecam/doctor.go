@@ -12,6 +12,7 @@ import (
 
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
+	"edgecam/internal/state"
 	"edgecam/platform"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
@@ -83,6 +84,7 @@ func examine(ctx context.Context, cfg *config.Config) doctor.Report {
 	p.BudgetBytes, p.BudgetWhy = memoryLimit(cfg)
 	p.FFmpeg = probeFFmpeg()
 	p.Runtime, p.Model = probeModel(cfg.Inference)
+	p.State = probeState(boxState(cfg.StateDir, nil, ""))
 	p.Listen = probeListen(cfg.Server.Listen)
 	driver := cuda.New(cuda.Options{})
 	box := detect(driver)
@@ -111,7 +113,8 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 		g.Err = err
 		return g
 	}
-	in := &inference{}
+	in := &inference{state: stateDir(cfg)}
+	defer state.Inherit(in.state) //nolint:errcheck // what root leaves there must not be in the way of the service
 	if g.Err = in.openGPUs(ctx, cfg, box, driver, codecs, slog.New(slog.DiscardHandler)); g.Err != nil {
 		g.Hint = hintOf(g.Err)
 		return g

@@ -16,6 +16,7 @@ import (
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline/bench/cameras"
 	"edgecam/internal/pipeline/capacity"
+	"edgecam/internal/state"
 	"edgecam/web"
 )
 
@@ -76,6 +77,9 @@ func examineCapacity(ctx context.Context, cfg *config.Config, kind *capacity.Kin
 	r := &capacityReport{}
 	run := *cfg
 	run.Server.Listen, run.Server.Auth = "127.0.0.1:0", nil
+	if state.Locked(run.StateDir) { // by the service, which is not to be disturbed
+		run.StateDir = ""
+	}
 	if !hasCameras(cfg) {
 		stop, err := simulate(ctx, &run)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"edgecam/infer"
@@ -27,6 +26,7 @@ type inference struct {
 	cpu     *ort.Engine
 	models  *modelLoader
 	engine  ort.Options // of inference.model
+	state   string      // directory for what outlives a restart, "" = none
 	problem string      // why neither
 	note    string      // why the processor although there is a card
 }
@@ -36,8 +36,8 @@ type inference struct {
 // configuration demands it. A runtime that is not there leaves the cameras and
 // the dashboard running, with the reason shown; a model that is named and cannot
 // be used ends the start.
-func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) (*inference, error) {
-	in := &inference{models: &modelLoader{modelFiles: newModelFiles(), cfg: cfg.Inference, logger: logger}}
+func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, state string, logger *slog.Logger) (*inference, error) {
+	in := &inference{state: state, models: &modelLoader{modelFiles: newModelFiles(), cfg: cfg.Inference, logger: logger}}
 	main := cfg.Inference.Named()[config.DefaultModel]
 	of, err := in.models.Inspect(main)
 	if err != nil {
@@ -155,7 +155,7 @@ func (in *inference) gpuOptions(cfg *config.Config, card platform.GPU, cards int
 		Engine: ort.DeviceOptions{
 			Library: cfg.Inference.Library, Model: in.engine.Model, Spec: in.engine.Spec, Precision: cfg.Inference.Precision,
 			Provider: cfg.Inference.Provider, MaxBatch: cfg.Inference.MaxBatch,
-			StateDir: stateDir(cfg), Driver: box.Driver, Logger: logger,
+			StateDir: in.state, Driver: box.Driver, Logger: logger,
 			Changed: func(i infer.Info) { report(logger, i) },
 		},
 	}
@@ -213,12 +213,4 @@ func (in *inference) close(logger *slog.Logger) {
 			logger.Warn("close model", "err", err)
 		}
 	}
-}
-
-// stateDir is where files go that outlive a restart, "" = nowhere.
-func stateDir(cfg *config.Config) string {
-	if cfg.StateDir != "" {
-		return cfg.StateDir
-	}
-	return os.Getenv("STATE_DIRECTORY")
 }

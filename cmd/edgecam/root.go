@@ -10,7 +10,6 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/ort"
-	"edgecam/internal/pipeline/bench/cameras"
 	"edgecam/platform"
 	"edgecam/platform/cuda"
 	"edgecam/platform/onnxruntime"
@@ -47,7 +46,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newModel(), newHashPassword(), newVersion())
+	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newModel(), newBackup(), newRestore(), newHashPassword(), newVersion())
 	return root
 }
 
@@ -82,10 +81,8 @@ func hintOf(err error) string {
 	var strategy *preprocess.StrategyError
 	var lost *cuda.LostError
 	var driver *platform.DriverError
-	var encoder *cameras.MissingEncoderError
+	var hinted interface{ Hint() string }
 	switch {
-	case errors.As(err, &encoder):
-		return encoder.Hint()
 	case errors.As(err, &library):
 		return library.Hint
 	case errors.As(err, &model):
@@ -98,6 +95,8 @@ func hintOf(err error) string {
 		return lost.Hint
 	case errors.As(err, &driver):
 		return driver.Hint
+	case errors.As(err, &hinted):
+		return hinted.Hint()
 	}
 	return ""
 }

@@ -68,6 +68,10 @@ func (d *decoder) checkServer(s *Server) {
 	if s.Auth == nil {
 		return
 	}
+	if isLeftOut(s.Auth.PasswordHash) {
+		d.failAt("server.auth.password_hash", "", errLeftOut)
+		return
+	}
 	if n := utf8.RuneCountInString(s.Auth.User); n < 1 || n > maxName || hasControl(s.Auth.User) {
 		d.failAt("server.auth.user", "", fmt.Errorf("want a name of 1 to %d characters", maxName))
 	}
@@ -75,6 +79,9 @@ func (d *decoder) checkServer(s *Server) {
 		d.failAt("server.auth.password_hash", "", err)
 	}
 }
+
+// isLeftOut says whether a backup has left a secret, or part of it, out.
+func isLeftOut(s Secret) bool { return strings.Contains(s.Reveal(), LeftOut) }
 
 func isLoopback(host string) bool {
 	if host == "localhost" {
@@ -122,6 +129,9 @@ func (d *decoder) checkCamera(path string, c *Camera, checkURL func(url, user, p
 	if utf8.RuneCountInString(c.Username) > maxName || hasControl(c.Username) {
 		d.failAt(path+".username", "", fmt.Errorf("want a text of at most %d characters in one line", maxName))
 	}
+	if isLeftOut(c.Password) {
+		d.failAt(path+".password", "", errLeftOut)
+	}
 	if hasControl(c.Password.Reveal()) {
 		d.failAt(path+".password", "", errors.New("holds a line break or another control character"))
 	}
@@ -160,6 +170,10 @@ func (d *decoder) checkCameraURL(path string, c *Camera, checkURL func(url, user
 	c.URL = NewSecret(url)
 	if _, ok := d.at[path+".url"]; !ok && url == "" {
 		d.failAt(path+".url", "", errors.New("missing: want rtsp://host/path"))
+		return
+	}
+	if isLeftOut(c.URL) {
+		d.failAt(path+".url", "", errLeftOut)
 		return
 	}
 	hasUser, err := checkURLForm(url, c.Username != "")

@@ -85,40 +85,8 @@ func (d *decoder) failAt(path, value string, err error) {
 }
 
 func (d *decoder) decode(data []byte, cfg *Config) {
-	if len(data) > maxFile {
-		d.broken = true
-		d.fail(place{}, "", "", fmt.Errorf("the file has %d bytes, more than the %d of a configuration", len(data), maxFile))
-		return
-	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors put the mark of UTF-8 in front
-	if at := firstInvalid(data); at.line > 0 {
-		d.broken = true
-		d.fail(at, "", "", errNotUTF8)
-		return
-	}
-	d.lines = strings.Split(string(data), "\n")
-	file, err := parseYAML(data)
-	if err != nil {
-		d.broken = true
-		d.syntax(err)
-		return
-	}
-	var body ast.Node
-	for _, doc := range file.Docs {
-		if doc.Body == nil {
-			continue
-		}
-		if body != nil {
-			d.fail(placeOf(doc.Body), "", "", errors.New("second YAML document: one file is one configuration"))
-			return
-		}
-		body = doc.Body
-	}
+	body := d.parse(data)
 	if body == nil {
-		// Most likely a file that is just being written: to take it for "no
-		// cameras" would stop them all at a reload.
-		d.broken = true
-		d.fail(place{}, "", "", errors.New("the file holds no settings: the least is version: 1"))
 		return
 	}
 	ast.Walk(anchorVisitor{d.anchors}, body)
@@ -127,6 +95,46 @@ func (d *decoder) decode(data []byte, cfg *Config) {
 	if _, ok := body.(*ast.MappingNode); !ok && len(d.errs) > before {
 		d.broken = true
 	}
+}
+
+// parse gives the tree of a text; without one it has reported why.
+func (d *decoder) parse(data []byte) ast.Node {
+	if len(data) > maxFile {
+		d.broken = true
+		d.fail(place{}, "", "", fmt.Errorf("the file has %d bytes, more than the %d of a configuration", len(data), maxFile))
+		return nil
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors put the mark of UTF-8 in front
+	if at := firstInvalid(data); at.line > 0 {
+		d.broken = true
+		d.fail(at, "", "", errNotUTF8)
+		return nil
+	}
+	d.lines = strings.Split(string(data), "\n")
+	file, err := parseYAML(data)
+	if err != nil {
+		d.broken = true
+		d.syntax(err)
+		return nil
+	}
+	var body ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if body != nil {
+			d.fail(placeOf(doc.Body), "", "", errors.New("second YAML document: one file is one configuration"))
+			return nil
+		}
+		body = doc.Body
+	}
+	if body == nil {
+		// Most likely a file that is just being written: to take it for "no
+		// cameras" would stop them all at a reload.
+		d.broken = true
+		d.fail(place{}, "", "", errors.New("the file holds no settings: the least is version: 1"))
+	}
+	return body
 }
 
 // firstInvalid is the place of the first byte that is no UTF-8. In another

@@ -9,6 +9,10 @@ import (
 	"syscall"
 )
 
+// ReadFile reads the text of a configuration without looking at it. The error
+// does not name the file.
+func ReadFile(name string) ([]byte, error) { return readFile(name, maxFile) }
+
 // readFile reads a regular file of at most limit bytes. A pipe that nobody
 // writes to would hold up the start, and every reload, for good; a device has
 // no end. The error does not name the file: the caller does.

@@ -56,6 +56,8 @@ func direction() map[string][]string {
 		"overlay":               {"framepool", "infer"},
 		"web/...":               {"internal/event", "web/..."},
 		"internal/config":       {},
+		"internal/state":        {},
+		"internal/backup":       {},
 		"internal/event":        {},
 		"internal/metrics":      {"internal/event"},
 		"internal/sdnotify":     {},
@@ -109,6 +111,8 @@ func TestImporters(t *testing.T) {
 		// Ours.
 		"edgecam/internal/pipeline": {"cmd/...", "internal/pipeline/bench/..."},
 		"edgecam/internal/config":   {"internal/pipeline/...", "cmd/...", "internal/e2e"},
+		"edgecam/internal/state":    {"cmd/..."},
+		"edgecam/internal/backup":   {"cmd/..."},
 		"edgecam/internal/testkit":  {}, // tests only
 		// Others': one place each, so that a change of library stays in one place.
 		"C":                                   {"platform/..."},

@@ -49,6 +49,7 @@ type Probes struct {
 	Runtime Runtime
 	Model   Model
 	GPU     GPU
+	State   State
 	Listen  Listen
 }
 
@@ -109,6 +110,9 @@ func Examine(p platform.Platform, probes Probes) Report {
 	r.Checks = append(r.Checks, gpuWork(probes.GPU, p.Kind == platform.KindJetson)...)
 	if p.Jetson != nil {
 		forBoard(r.Checks, p, probes)
+	}
+	if probes.State.Dir != "" {
+		r.Checks = append(r.Checks, stateDir(probes.State))
 	}
 	if probes.Listen.Address != "" {
 		r.Checks = append(r.Checks, port(probes.Listen))
