@@ -106,7 +106,7 @@ func Examine(p platform.Platform, probes Probes) Report {
 	if probes.Model.Name != "" {
 		r.Checks = append(r.Checks, model(probes.Model))
 	}
-	r.Checks = append(r.Checks, gpuWork(probes.GPU, p.Kind == platform.KindJetson)...)
+	r.Checks = append(r.Checks, gpuWork(probes.GPU, p)...)
 	if probes.Listen.Address != "" {
 		r.Checks = append(r.Checks, port(probes.Listen))
 	}
