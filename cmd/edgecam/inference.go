@@ -35,8 +35,9 @@ type inference struct {
 // cannot serve leaves the processor at work with one warning, unless the
 // configuration demands it. A runtime that is not there leaves the cameras and
 // the dashboard running, with the reason shown; a model that is named and cannot
-// be used ends the start.
-func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) (*inference, error) {
+// be used ends the start. rest is why cards are left alone this time, "" = they are
+// not; a configuration that demands one has it tried all the same.
+func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, rest string, logger *slog.Logger) (*inference, error) {
 	in := &inference{models: &modelLoader{modelFiles: newModelFiles(), cfg: cfg.Inference, logger: logger}}
 	main := cfg.Inference.Named()[config.DefaultModel]
 	of, err := in.models.Inspect(main)
@@ -44,7 +45,11 @@ func openInference(ctx context.Context, cfg *config.Config, box platform.Platfor
 		return nil, err
 	}
 	in.engine = in.models.options(main, of)
-	err = in.openGPUs(ctx, cfg, box, driver, codecs, logger)
+	if wanted := cfg.GPU.Mode == "auto" && cfg.Inference.Provider == "auto" && len(box.GPUs) > 0; rest != "" && wanted {
+		err = errors.New(rest)
+	} else {
+		err = in.openGPUs(ctx, cfg, box, driver, codecs, logger)
+	}
 	if err == nil && len(in.gpus) > 0 {
 		for _, g := range in.gpus {
 			report(logger, g.Info())

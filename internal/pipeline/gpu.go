@@ -224,6 +224,31 @@ func (g *GPU) Strategy() (strategy, why string) {
 	return string(g.rules.Candidates[0]), g.rules.Why + "; the card does not decode: " + g.noDecoder
 }
 
+// look asks whether the card still serves this process and its decoders, and gives it
+// up where it does not.
+func (g *GPU) look(ctx context.Context) {
+	err := g.dev.Do(ctx, "look after the loss of another gpu", func(c *cuda.Context) error {
+		if err := c.Synchronize(); err != nil {
+			return err
+		}
+		s, err := c.NewStream()
+		if err == nil {
+			err = c.FreeStream(s)
+		}
+		if err != nil || g.decoder == nil {
+			return err
+		}
+		probe, err := g.options.Codecs.OpenCUDA(g.card.Index)
+		if err == nil {
+			probe.Close()
+		}
+		return err
+	})
+	if err != nil && g.dev.Err() == nil && ctx.Err() == nil {
+		g.dev.Lose(fmt.Errorf("look after the loss of another gpu: %w", err))
+	}
+}
+
 // Err is nil, or why the card is lost once Lost is closed.
 func (g *GPU) Err() error { return g.dev.Err() }
 

@@ -22,10 +22,7 @@ func shared(t *testing.T, path string, linked ...string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{source, "-Wl,-soname," + filepath.Base(path), "-Wl,--no-as-needed"}
-	for _, l := range linked {
-		args = append(args, l)
-	}
+	args := append([]string{source, "-Wl,-soname," + filepath.Base(path), "-Wl,--no-as-needed"}, linked...)
 	testkit.Library(t, path, "gcc", args...)
 }
 
