@@ -125,5 +125,5 @@ func (w *lossWatch) resting() string {
 		return ""
 	}
 	until := recent[len(recent)-mostLosses].Add(lossWindow)
-	return fmt.Sprintf("it was lost %d times within %s: a start after %s tries it again", len(recent), lossWindow, until.Local().Format(time.TimeOnly))
+	return fmt.Sprintf("it was lost %d times within %.0f minutes: a start after %s tries it again", len(recent), lossWindow.Minutes(), until.Local().Format(time.TimeOnly))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"edgecam/internal/config"
@@ -223,9 +224,11 @@ func (p *Pipeline) lookAtOthers() {
 		}
 	}
 	p.mu.Unlock()
+	var looking sync.WaitGroup
 	for _, gpu := range others {
-		gpu.look(context.WithoutCancel(p.ctx))
+		looking.Go(func() { gpu.look(context.WithoutCancel(p.ctx)) })
 	}
+	looking.Wait()
 }
 
 // rebalance moves cameras off lost cards, and so that no card has much more than
