@@ -10,6 +10,7 @@ import (
 
 	"edgecam/platform"
 	"edgecam/platform/doctor"
+	"edgecam/platform/onnxruntime"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -21,16 +22,38 @@ var (
 	nvidia = []string{"h264", "h264_nvv4l2dec", "hevc", "hevc_nvv4l2dec", "mjpeg"}
 )
 
+// buildFor is a GPU build of ONNX Runtime on a board that lacks nothing for it.
+func buildFor(cuda int) onnxruntime.Survey {
+	const environment = "/opt/edgecam/venv"
+	const capi = environment + "/lib/python3.10/site-packages/onnxruntime/capi/"
+	const system = "/usr/lib/aarch64-linux-gnu/"
+	version := map[int]string{11: "1.18.1", 12: "1.23.0", 13: "1.27.0"}[cuda]
+	cudnn, nvinfer := map[int]string{11: "8", 12: "9", 13: "9"}[cuda], map[int]string{11: "8", 12: "10", 13: "10"}[cuda]
+	const provider = "libonnxruntime_providers_cuda.so"
+	const engines = "libonnxruntime_providers_tensorrt.so"
+	return onnxruntime.Survey{Arch: "arm64", Builds: []*onnxruntime.Build{{
+		Path: capi + "libonnxruntime.so." + version, Environment: environment, Core: version, Provider: version, CUDA: cuda,
+		Components: []onnxruntime.Component{
+			{Name: "libonnxruntime.so." + version, Path: capi + "libonnxruntime.so." + version, Version: version},
+			{Name: "libcudnn.so." + cudnn, Path: system + "libcudnn.so." + cudnn, NeededBy: provider, ByLoader: true},
+			{Name: provider, Path: capi + provider},
+			{Name: "libnvinfer.so." + nvinfer, Path: system + "libnvinfer.so." + nvinfer, NeededBy: engines, ByLoader: true},
+			{Name: engines, Path: capi + engines},
+		},
+	}}}
+}
+
 // TestDoctorOnJetsons compares the whole report of each board with what it should
 // say: what is missing, and the command that helps.
 func TestDoctorOnJetsons(t *testing.T) {
 	noRuntime := doctor.GPU{Tried: true, Err: errors.New("no GPU build of ONNX Runtime")}
-	found := []doctor.Library{{Name: "libonnxruntime.so.1.23.0", Path: "/opt/edgecam/venv/lib/python3.10/site-packages/onnxruntime/capi/libonnxruntime.so.1.23.0"}}
-	serves := func(noDecoder string) doctor.GPU {
-		return doctor.GPU{Tried: true, Libraries: found, Cards: []doctor.Card{{
-			Provider: "tensorrt", Precision: "fp16", ProbeMS: 2.5, Strategy: "shared", StrategyWhy: "the GPU reads the same DRAM", NoDecoder: noDecoder,
+	serves := func(cuda int, noDecoder string) doctor.GPU {
+		return doctor.GPU{Tried: true, Libraries: buildFor(cuda), Cards: []doctor.Card{{
+			Provider: "tensorrt", Precision: "fp16", ProbeMS: 2.5, Strategy: "shared", StrategyWhy: "the GPU reads the same DRAM",
+			NoDecoder: noDecoder,
 		}}}
 	}
+	const without = "libnvcuvid.so.1: cannot open shared object file"
 	driver := func(version int, name, cc string) *fakeDriver {
 		dir := "nvidia"
 		if version < 12000 {
@@ -38,7 +61,6 @@ func TestDoctorOnJetsons(t *testing.T) {
 		}
 		return &fakeDriver{path: "/usr/lib/aarch64-linux-gnu/" + dir + "/libcuda.so.1.1", version: version, gpus: []platform.GPU{integrated(name, cc, version > 11000)}}
 	}
-	const without = "libnvcuvid.so.1: cannot open shared object file"
 	for _, c := range []struct {
 		machine  string
 		driver   *fakeDriver
@@ -46,19 +68,19 @@ func TestDoctorOnJetsons(t *testing.T) {
 		gpu      doctor.GPU
 		status   doctor.Status
 	}{
-		{"orin", driver(12060, "Orin", "8.7"), nvidia, serves(without), doctor.OK},
+		{"orin", driver(12060, "Orin", "8.7"), nvidia, serves(12, without), doctor.OK},
 		{"orin-nano", driver(12060, "Orin", "8.7"), ubuntu, noRuntime, doctor.Warn},
 		{"orin-nx", driver(12060, "Orin", "8.7"), nvidia, noRuntime, doctor.Warn},
 		{"orin-jp5", driver(11040, "Orin", "8.7"), nvidia, noRuntime, doctor.Warn},
 		{"orin-jp72", driver(13020, "Orin", "8.7"), nvidia, noRuntime, doctor.Warn},
-		{"orin-shadow", driver(12060, "Orin", "8.7"), ubuntu, serves(without), doctor.Warn},
+		{"orin-shadow", driver(12060, "Orin", "8.7"), ubuntu, serves(12, without), doctor.Warn},
 		{"orin-container", &fakeDriver{err: errNoLibrary}, ubuntu, doctor.GPU{}, doctor.Warn},
 		{"orin-runtime", driver(12060, "Orin", "8.7"), nvidia, noRuntime, doctor.Warn},
-		{"xavier", driver(11040, "Xavier", "7.2"), nvidia, serves(without), doctor.OK},
+		{"xavier", driver(11040, "Xavier", "7.2"), nvidia, serves(11, without), doctor.OK},
 		{"xavier-agx", driver(11040, "Xavier", "7.2"), ubuntu, noRuntime, doctor.Warn},
 		{"xavier-jp4", driver(10020, "Xavier", "7.2"), nil, doctor.GPU{}, doctor.Warn},
 		{"thor", driver(13000, "NVIDIA Thor", "11.0"), ubuntu, noRuntime, doctor.Warn},
-		{"thor-jp72", driver(13020, "NVIDIA Thor", "11.0"), ubuntu, serves(""), doctor.OK},
+		{"thor-jp72", driver(13020, "NVIDIA Thor", "11.0"), ubuntu, serves(13, ""), doctor.OK},
 		{"nano", driver(10020, "NVIDIA Tegra X1", "5.3"), nil, doctor.GPU{}, doctor.Warn},
 		{"tx1", driver(10020, "NVIDIA Tegra X1", "5.3"), nil, doctor.GPU{}, doctor.Warn},
 		{"tx2", driver(10020, "NVIDIA Tegra X2", "6.2"), nil, doctor.GPU{}, doctor.Warn},

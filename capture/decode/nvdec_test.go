@@ -26,6 +26,48 @@ func TestNVDECWithoutAGPU(t *testing.T) {
 	wantUnsupported(t, err, "unsupported decoder nvdec: no NVIDIA driver: libcuda.so.1 is missing; set decoder to auto or software")
 }
 
+// TestNVDECMemory: a camera that the GPU decodes takes no pool, pinned or not, and what
+// libavcodec took for its tables goes back to the system with the decoder.
+func TestNVDECMemory(t *testing.T) {
+	if nvdectest.Run(t) == nil {
+		return
+	}
+	clip := testkit.Encode(t, "hevc", "yuv420p", "1920x1080", 12, "-x265-params", "log-level=none:aud=1:bframes=0:keyint=10:min-keyint=10:scenecut=0")
+	dev := gpu(t)
+	budget := framepool.NewBudget(1 << 30)
+	once := func(n int) (open int64) {
+		var decoders []*decode.Decoder
+		for range n {
+			d := forClip(t, clip, decode.Options{CUDA: dev, Decoder: "nvdec", Budget: budget})
+			decoders = append(decoders, d)
+			for i := range clip.Units {
+				if err := d.Decode(unit(clip, i), func(f *framepool.Frame) { f.Release() }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if pools := d.Stats().Pools; len(pools) != 0 {
+				t.Errorf("pools %+v", pools)
+			}
+		}
+		if used := budget.Used(); used != 0 {
+			t.Errorf("%d bytes of pools for %d cameras", used, n)
+		}
+		open = rss(t)
+		for _, d := range decoders {
+			d.Close()
+		}
+		return open
+	}
+	once(1) // what comes with the first one stays
+	before := rss(t)
+	open := once(6)
+	kept, took := rss(t)-before, open-before
+	t.Logf("6 decoders took %d bytes, %d of them stay", took, kept)
+	if kept > took/4 {
+		t.Errorf("6 decoders took %d bytes, %d of them stay", took, kept)
+	}
+}
+
 // gpu opens the fake GPU.
 func gpu(t *testing.T) *avcodec.HardwareDevice {
 	t.Helper()

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,6 +33,8 @@ type appliance struct {
 	pipeline *pipeline.Pipeline
 	server   *web.Server
 	closing  sync.Once
+
+	lossWatch lossWatch
 }
 
 // newAppliance builds from the ground up: state, platform, memory, codecs, model,
@@ -65,7 +65,8 @@ func (a *appliance) build(ctx context.Context) (err error) {
 	if a.codecs, err = avcodec.Open(); err != nil {
 		return err
 	}
-	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, stateDir, a.logger); err != nil {
+	a.lossWatch = newLossWatch(stateDir, box.Container, a.logger)
+	if a.infer, err = openInference(ctx, a.cfg, box, driver, a.codecs, kept{stateDir, a.lossWatch.resting()}, a.logger); err != nil {
 		return err
 	}
 	limit, why := memoryLimit(a.cfg) // beside the model, which is loaded by now
@@ -123,46 +124,9 @@ func (a *appliance) Run(ctx context.Context, file string, hangups <-chan os.Sign
 		g.Go(func() error { a.reloadOnHangup(ctx, file, hangups); return nil })
 	}
 	if len(a.infer.gpus) > 0 {
-		g.Go(func() error { return a.watchGPUs(ctx) })
+		g.Go(func() error { return a.lossWatch.run(ctx, a.pipeline) })
 	}
 	return g.Wait()
-}
-
-// lostGrace is how long the dashboard goes on saying that the last card is lost
-// before the process ends for systemd to start it anew: time for a look and a
-// scrape, and for another card to come back.
-const lostGrace = 10 * time.Second
-
-// watchGPUs ends the process when the last card is lost and systemd will start it
-// again: the surest way to have a card back is a new process. Without systemd the
-// pictures go on and /readyz says why.
-func (a *appliance) watchGPUs(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.pipeline.Lost():
-		}
-		err := a.pipeline.LostErr()
-		if err == nil {
-			continue // one is back already
-		}
-		restart := os.Getenv("NOTIFY_SOCKET") != ""
-		a.logger.Error("nothing is detected any more", "err", err, "hint", hintOf(err), "restart", restart)
-		if !restart {
-			return nil
-		}
-		grace := time.NewTimer(lostGrace)
-		select {
-		case <-ctx.Done():
-			grace.Stop()
-			return nil
-		case <-grace.C:
-		}
-		if a.pipeline.LostErr() != nil {
-			return errors.New("the gpu does not answer: ending, for a restart")
-		}
-	}
 }
 
 // Close gives back what newAppliance took, after Run has returned.

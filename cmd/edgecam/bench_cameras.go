@@ -46,6 +46,7 @@ type camerasFlags struct {
 	width, height, bitrateOf int // of size and bitrate
 	loseGPU                  int
 	loseAfter                time.Duration
+	loseByTrap               bool
 }
 
 func newBenchCameras() *cobra.Command {
@@ -58,8 +59,9 @@ func newBenchCameras() *cobra.Command {
 			"stays under --p95 with no stall and 99 % of the frames analysed: it doubles their number from --count on\n" +
 			"until that fails, then bisects, without loading the model again. A trial takes --duration and some seconds\n" +
 			"of warm-up, a search up to 15 trials; none is begun after --limit.\n" +
-			"--lose 1@5s makes GPU 1 fail for good 5 s into the measured time, and reports how its cameras fare on the\n" +
-			"others, and when it serves again.\n" +
+			"--lose 1@5s destroys the context of GPU 1 5 s into the measured time, and reports how its cameras fare on the\n" +
+			"others, and when it serves again. --lose 1@5s:trap has a kernel fault instead, which takes every GPU from the\n" +
+			"process: only a new one helps, and `edgecam run` ends for that.\n" +
 			"For a size that is not the built-in clip's a clip is made with ffmpeg, once; --clip names one of your own.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +105,7 @@ func (f *camerasFlags) add(cmd *cobra.Command) {
 	o.DurationVar(&f.budget, "latency-budget", byDefault.Inference.LatencyBudget, "age that the batches are made for")
 	o.StringVar(&f.memory, "memory", byDefault.GPU.Memory, "way of pixels to the GPU: auto, mapped, staged, device or heap")
 	o.StringVar(&f.stateDir, "state-dir", "", "directory that keeps engines between runs")
-	o.StringVar(&f.lose, "lose", "", "rehearse the loss of a GPU: its number and the time into the trial, as 1@5s")
+	o.StringVar(&f.lose, "lose", "", "rehearse the loss of a GPU: its number and the time into the trial, as 1@5s or 1@5s:trap")
 	o.BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
@@ -150,12 +152,13 @@ func (f *camerasFlags) checkLose() (err error) {
 		return nil
 	}
 	gpu, after, ok := strings.Cut(f.lose, "@")
+	after, f.loseByTrap = strings.CutSuffix(after, ":trap")
 	if f.loseGPU, err = strconv.Atoi(gpu); err == nil && ok {
 		f.loseAfter, err = time.ParseDuration(after)
 	}
 	switch {
 	case err != nil || !ok || f.loseGPU < 0 || f.loseAfter <= 0:
-		return fmt.Errorf("--lose %s: use a GPU's number and a time, such as 1@5s", f.lose)
+		return fmt.Errorf("--lose %s: use a GPU's number and a time, such as 1@5s or 1@5s:trap", f.lose)
 	case f.findMax:
 		return errors.New("--lose and --find-max: a search loses no GPU")
 	case f.loseAfter >= f.duration:
@@ -206,6 +209,7 @@ func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cam
 	if a.infer.problem != "" {
 		return nil, errors.New(a.infer.problem)
 	}
+	a.lossWatch.restart = false // a loss is what may be looked at
 	b.findCards(a)
 	if f.lose != "" {
 		if _, err := b.toLose(); err != nil {
@@ -431,7 +435,7 @@ func (b *camerasBench) gpus() string {
 func (b *camerasBench) toLose() (*cameras.Lose, error) {
 	for _, c := range b.cards {
 		if c.Index == b.f.loseGPU {
-			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter}, nil
+			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter, Trap: b.f.loseByTrap}, nil
 		}
 	}
 	return nil, fmt.Errorf("--lose %s: there is no GPU %d at work", b.f.lose, b.f.loseGPU)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"edgecam/internal/pipeline/bench/cameras"
 	"edgecam/internal/testkit"
@@ -36,10 +37,24 @@ func TestBenchCamerasUsage(t *testing.T) {
 	for _, args := range []string{
 		"--count 0", "--find-max --count 9 --most 8", "--duration 1ms", "--p95 0s", "--fps 0", "--detect-fps -1",
 		"--codec av1", "--size huge", "--bitrate fast", "--bitrate 4Q",
+		"--lose 1", "--lose x@5s", "--lose -1@5s", "--lose 1@5s:bang", "--lose 1@50s", "--lose 1@5s:trap --find-max",
 	} {
 		code, _, errs := run(t, append([]string{"bench", "cameras"}, strings.Fields(args)...)...)
 		if code != exitUsage {
 			t.Errorf("%s: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
+func TestBenchCamerasLose(t *testing.T) {
+	for text, want := range map[string]camerasFlags{
+		"":            {},
+		"1@5s":        {loseGPU: 1, loseAfter: 5 * time.Second},
+		"0@1.5s:trap": {loseAfter: 1500 * time.Millisecond, loseByTrap: true},
+	} {
+		f := camerasFlags{lose: text, duration: 10 * time.Second}
+		if err := f.checkLose(); err != nil || f.loseGPU != want.loseGPU || f.loseAfter != want.loseAfter || f.loseByTrap != want.loseByTrap {
+			t.Errorf("%q: GPU %d after %s, trap %v, error %v", text, f.loseGPU, f.loseAfter, f.loseByTrap, err)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestOneOfSeveralCardsCannotServe(t *testing.T) {
 			missing := good
 			missing.Index, missing.UUID = 99, "GPU-99" // the driver has no such device
 			box := platform.Platform{GPUs: []platform.GPU{good, missing}}
-			in, err := openInference(t.Context(), cfg, box, cuda.New(cuda.Options{Library: card.Driver}), nil, "", slog.New(slog.DiscardHandler))
+			in, err := openInference(t.Context(), cfg, box, cuda.New(cuda.Options{Library: card.Driver}), nil, kept{}, slog.New(slog.DiscardHandler))
 			if device == "all" {
 				if err == nil {
 					t.Error("it starts without a card that is demanded")

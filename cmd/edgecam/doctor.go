@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -97,16 +96,9 @@ func probeGPU(ctx context.Context, cfg *config.Config, box platform.Platform, dr
 	if len(box.GPUs) == 0 || cfg.GPU.Mode == "off" || cfg.Inference.Provider == "cpu" {
 		return doctor.GPU{}
 	}
-	g := doctor.GPU{Tried: true}
-	lib, _, err := onnxruntime.FindGPU(cfg.Inference.Library)
-	if err == nil {
-		for _, c := range onnxruntime.Inventory(lib.Path()) {
-			g.Libraries = append(g.Libraries, doctor.Library{
-				Name: c.Name, Path: c.Path, Version: c.Version, NeededBy: c.NeededBy,
-				Optional: strings.Contains(c.NeededBy, "tensorrt") || strings.HasPrefix(c.Name, "libnv"),
-			})
-		}
-		lib.Close()
+	g := doctor.GPU{
+		Tried: true, Demanded: demandsGPU(cfg),
+		Libraries: onnxruntime.LookAround(onnxruntime.SurveyOptions{Library: cfg.Inference.Library}),
 	}
 	codecs, err := avcodec.Open()
 	if err != nil {

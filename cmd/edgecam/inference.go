@@ -31,20 +31,32 @@ type inference struct {
 	note    string      // why the processor although there is a card
 }
 
+// kept is what starts before this one left.
+type kept struct {
+	dir string // the state directory, "" = none
+	// rest is why cards are left alone this time, "" = they are not; a configuration
+	// that demands one has it tried all the same.
+	rest string
+}
+
 // openInference takes what the configuration allows, the card first. A card that
 // cannot serve leaves the processor at work with one warning, unless the
 // configuration demands it. A runtime that is not there leaves the cameras and
 // the dashboard running, with the reason shown; a model that is named and cannot
 // be used ends the start.
-func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, state string, logger *slog.Logger) (*inference, error) {
-	in := &inference{state: state, models: &modelLoader{modelFiles: newModelFiles(), cfg: cfg.Inference, logger: logger}}
+func openInference(ctx context.Context, cfg *config.Config, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, before kept, logger *slog.Logger) (*inference, error) {
+	in := &inference{state: before.dir, models: &modelLoader{modelFiles: newModelFiles(), cfg: cfg.Inference, logger: logger}}
 	main := cfg.Inference.Named()[config.DefaultModel]
 	of, err := in.models.Inspect(main)
 	if err != nil {
 		return nil, err
 	}
 	in.engine = in.models.options(main, of)
-	err = in.openGPUs(ctx, cfg, box, driver, codecs, logger)
+	if wanted := cfg.GPU.Mode == "auto" && cfg.Inference.Provider == "auto" && len(box.GPUs) > 0; before.rest != "" && wanted {
+		err = errors.New(before.rest)
+	} else {
+		err = in.openGPUs(ctx, cfg, box, driver, codecs, logger)
+	}
 	if err == nil && len(in.gpus) > 0 {
 		for _, g := range in.gpus {
 			report(logger, g.Info())

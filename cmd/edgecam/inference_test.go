@@ -82,7 +82,7 @@ func TestOpenInference(t *testing.T) {
 				card.FailORT("update cuda", "Failed to load library /opt/ort/libonnxruntime_providers_cuda.so with error: libcublasLt.so.13: cannot open shared object file: No such file or directory")
 			}
 			var log bytes.Buffer
-			in, err := openInference(t.Context(), cfg, box, cuda.New(cuda.Options{Library: card.Driver}), nil, "", slog.New(slog.NewTextHandler(&log, nil)))
+			in, err := openInference(t.Context(), cfg, box, cuda.New(cuda.Options{Library: card.Driver}), nil, kept{}, slog.New(slog.NewTextHandler(&log, nil)))
 			if got := exitCode(err); got != c.code {
 				t.Errorf("exit code %d, want %d", got, c.code)
 			}
@@ -140,7 +140,7 @@ func TestOpenInferenceRefuses(t *testing.T) {
 	for _, mode := range []string{"auto", "require"} {
 		cfg := config.Default()
 		cfg.GPU.Mode, cfg.GPU.Memory = mode, "mapped"
-		_, err := openInference(t.Context(), cfg, box, driver, nil, "", slog.New(slog.DiscardHandler))
+		_, err := openInference(t.Context(), cfg, box, driver, nil, kept{}, slog.New(slog.DiscardHandler))
 		const want = `gpu.memory: use gpu memory strategy "mapped" on stand-in: the device cannot map host memory: pictures are copied by the driver`
 		if err == nil || err.Error() != want || exitCode(err) != exitConfig || hintOf(err) == "" {
 			t.Errorf("%s: error %v, code %d, hint %q", mode, err, exitCode(err), hintOf(err))
@@ -148,7 +148,7 @@ func TestOpenInferenceRefuses(t *testing.T) {
 		cfg.GPU.Memory = "auto"
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := openInference(ctx, cfg, box, driver, nil, "", slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+		if _, err := openInference(ctx, cfg, box, driver, nil, kept{}, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, told to stop: %v", mode, err)
 		}
 	}
@@ -161,12 +161,12 @@ func TestOpenInferencePrecisionOfTheCard(t *testing.T) {
 	cfg := config.Default()
 	cfg.Inference.Precision, cfg.Inference.Library = "fp16", card.ONNXRuntime
 	driver, logger := cuda.New(cuda.Options{Library: card.Driver}), slog.New(slog.DiscardHandler)
-	if _, err := openInference(t.Context(), cfg, platform.Platform{}, driver, nil, "", logger); exitCode(err) != exitConfig {
+	if _, err := openInference(t.Context(), cfg, platform.Platform{}, driver, nil, kept{}, logger); exitCode(err) != exitConfig {
 		t.Errorf("without a card: error %v", err)
 	}
 	card.FailORT("update cuda", "no such luck")
 	box := platform.Platform{GPUs: []platform.GPU{{Name: "stand-in", NUMANode: -1}}}
-	in, err := openInference(t.Context(), cfg, box, driver, nil, "", logger)
+	in, err := openInference(t.Context(), cfg, box, driver, nil, kept{}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

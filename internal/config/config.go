@@ -48,7 +48,7 @@ type Inference struct {
 	Models         map[string]Model `yaml:"models"`    // others, by the name that cameras use
 	Provider       string           `yaml:"provider"`  // auto|cpu|cuda|tensorrt
 	Precision      string           `yaml:"precision"` // auto|fp32|fp16|int8
-	Library        string           `yaml:"library"`   // path of libonnxruntime.so; "" = search
+	Library        string           `yaml:"library"`   // path of libonnxruntime.so or of a directory with it; "" = search
 	ScoreThreshold float64          `yaml:"score_threshold"`
 	NMSIoU         float64          `yaml:"nms_iou"`
 	MaxBatch       int              `yaml:"max_batch"`

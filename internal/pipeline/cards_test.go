@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -146,9 +147,15 @@ func (b *cards) order(t *testing.T) (end func()) {
 // Cameras are spread over the cards. Those of a card that is lost go on on the
 // others, with the same viewers; they come back when the card does.
 func TestCamerasMoveFromALostCard(t *testing.T) {
-	for name, lose := range map[string]func(*testkit.Card){
-		"by an error":          func(c *testkit.Card) { c.FailCall("cuLaunchKernel", cuda.CodeLaunchFailed, 0) },
-		"by a call that hangs": func(c *testkit.Card) { c.Block("cuLaunchKernel") },
+	for name, lose := range map[string]func(*testing.T, *cards){
+		"by an error":          func(_ *testing.T, b *cards) { b.cards[0].FailCall("cuLaunchKernel", cuda.CodeLaunchFailed, 0) },
+		"by a call that hangs": func(_ *testing.T, b *cards) { b.cards[0].Block("cuLaunchKernel") },
+		"with its context": func(t *testing.T, b *cards) {
+			err := b.OnGPU(t.Context(), "GPU-0", "destroy", (*cuda.Context).Destroy)
+			if lost := new(cuda.LostError); !errors.As(err, &lost) || cuda.Faulted(err) {
+				t.Errorf("the context is destroyed: %v", err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const each = 1
@@ -164,7 +171,7 @@ func TestCamerasMoveFromALostCard(t *testing.T) {
 			defer view.Close()
 			ordered := b.order(t)
 
-			lose(b.cards[0])
+			lose(t, b)
 			<-b.gpus[0].Lost()
 			began := time.Now()
 			waitFor(t, "the cameras to move", func() bool {
@@ -227,6 +234,27 @@ func TestTheLastCardIsLost(t *testing.T) {
 	next.Cameras = map[string]config.Camera{"cam1": b.cfg.Cameras["cam1"], "new": b.cfg.Cameras["cam2"]}
 	if _, err := b.Reload(&next); err != nil {
 		t.Error(err)
+	}
+	b.stop()
+}
+
+// A fault on one card may take the others from the process: cameras do not move to one
+// that fails as well, and the box says at once that nothing works any more.
+func TestAFaultTakesAllCards(t *testing.T) {
+	b := startCards(t, 2, 2)
+	b.everyone(t)
+	b.cards[1].Die(101) // which is not lost by that alone
+	b.cards[0].Die(cuda.CodeLaunchFailed)
+	<-b.gpus[0].Lost()
+	<-b.gpus[1].Lost()
+	<-b.Lost()
+	waitUnready(t, b.box, "gpu lost: ")
+	if err := b.gpus[1].Err(); err == nil || !strings.Contains(err.Error(), "loss of another gpu") {
+		t.Errorf("the other card: %v", err)
+	}
+	silent(t, b.box)
+	for _, c := range b.cards {
+		c.Die(0)
 	}
 	b.stop()
 }

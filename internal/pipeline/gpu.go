@@ -224,6 +224,36 @@ func (g *GPU) Strategy() (strategy, why string) {
 	return string(g.rules.Candidates[0]), g.rules.Why + "; the card does not decode: " + g.noDecoder
 }
 
+// lookLimit is how long a card may be too busy to be looked at.
+const lookLimit = 2 * time.Second
+
+// look asks whether the card still serves this process and its decoders, and gives it
+// up where it does not. A card that is busy with something else keeps its place.
+func (g *GPU) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	err := g.dev.Do(ctx, "look after the loss of another gpu", func(c *cuda.Context) error {
+		if err := c.Synchronize(); err != nil {
+			return err
+		}
+		s, err := c.NewStream()
+		if err == nil {
+			err = c.FreeStream(s)
+		}
+		if err != nil || g.decoder == nil {
+			return err
+		}
+		probe, err := g.options.Codecs.OpenCUDA(g.card.Index)
+		if err == nil {
+			probe.Close()
+		}
+		return err
+	})
+	if err != nil && g.dev.Err() == nil && ctx.Err() == nil && !errors.Is(err, cuda.ErrDeviceClosed) {
+		g.dev.Lose(fmt.Errorf("look after the loss of another gpu: %w", err))
+	}
+}
+
 // Err is nil, or why the card is lost once Lost is closed.
 func (g *GPU) Err() error { return g.dev.Err() }
 

@@ -11,9 +11,15 @@ import (
 	"edgecam/platform/cuda"
 )
 
-// The rehearsal of a loss makes one card fail as a faulty kernel does, and reports
-// what became of its cameras.
+// The rehearsal of a loss destroys one card's context, or makes it fail as a faulty
+// kernel does, and reports what became of its cameras.
 func TestRehearsedLoss(t *testing.T) {
+	t.Run("context", func(t *testing.T) { rehearseLoss(t, false, "201") })
+	t.Run("trap", func(t *testing.T) { rehearseLoss(t, true, "719") })
+}
+
+func rehearseLoss(t *testing.T, trap bool, code string) {
+	t.Helper()
 	const each = 1 // the processor carries the kernels out
 	bench := cameras.New()
 	b := startCards(t, 2, 2*each, func(p *pipeline.Pipeline) { p.Observe(bench.Observe) })
@@ -22,7 +28,7 @@ func TestRehearsedLoss(t *testing.T) {
 		Pipeline: b.Pipeline, Config: func(int) *config.Config { return b.cfg }, Cameras: 2 * each, DetectFPS: 1,
 		P95: time.Minute, Duration: 5 * time.Second, Settle: 100 * time.Millisecond,
 		Cards: []cameras.CardOptions{{UUID: "GPU-0", Node: -1}, {UUID: "GPU-1", Node: -1}},
-		Lose:  &cameras.Lose{UUID: "GPU-0", After: 2 * time.Second, Back: 2 * patience},
+		Lose:  &cameras.Lose{UUID: "GPU-0", After: 2 * time.Second, Trap: trap, Back: 2 * patience},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +40,7 @@ func TestRehearsedLoss(t *testing.T) {
 	}
 	t.Log(text.String())
 	loss := trial.Loss
-	if loss == nil || loss.GPU != "GPU-0" || !strings.Contains(loss.Error, "719") || loss.Moved != each || len(loss.NotAgain) != 0 {
+	if loss == nil || loss.GPU != "GPU-0" || !strings.Contains(loss.Error, code) || loss.Moved != each || len(loss.NotAgain) != 0 {
 		t.Fatalf("loss %+v", loss)
 	}
 	if loss.Twice != 0 || loss.Backwards != 0 || loss.OfDead != 0 {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline/schedule"
 	"edgecam/platform"
+	"edgecam/platform/cuda"
 	"edgecam/web"
 )
 
@@ -203,8 +205,30 @@ func (p *Pipeline) lose(b *bay) {
 		close(p.outage)
 	}
 	p.mu.Unlock()
-	p.logger.Error("gpu lost", "gpu", b.st.gpu.card.Index, "err", b.st.lost())
+	err := b.st.lost()
+	p.logger.Error("gpu lost", "gpu", b.st.gpu.card.Index, "err", err)
+	if cuda.Faulted(err) {
+		p.lookAtOthers()
+	}
 	p.rebalance()
+}
+
+// lookAtOthers finds out which cards this process can still use after a fault that may
+// have taken all of them: cameras must not move to one that only fails later.
+func (p *Pipeline) lookAtOthers() {
+	p.mu.Lock()
+	var others []*GPU
+	for _, b := range p.bays {
+		if b.usableLocked() {
+			others = append(others, b.st.gpu.host())
+		}
+	}
+	p.mu.Unlock()
+	var looking sync.WaitGroup
+	for _, gpu := range others {
+		looking.Go(func() { gpu.look(context.WithoutCancel(p.ctx)) })
+	}
+	looking.Wait()
 }
 
 // rebalance moves cameras off lost cards, and so that no card has much more than
@@ -287,7 +311,7 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 			continue
 		}
 		if n := was.gpu.driver.Stuck(); n > 0 {
-			p.note(b, fmt.Sprintf("%d calls still hang in the driver", n))
+			p.failed(b, fmt.Sprintf("%d calls still hang in the driver", n))
 			continue
 		}
 		gpu, err := was.gpu.again(ctx)
@@ -298,13 +322,13 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 			return false
 		}
 		if err != nil {
-			p.note(b, fmt.Sprintf("opening it again: %v", err))
+			p.failed(b, fmt.Sprintf("opening it again: %v", err))
 			continue
 		}
 		more, err := p.openBeside(ctx, gpu, was.key.model)
 		if err != nil {
 			gpu.Close()
-			p.note(b, fmt.Sprintf("opening it again: %v", err))
+			p.failed(b, fmt.Sprintf("opening it again: %v", err))
 			continue
 		}
 		if p.takeBack(b, gpu, more) {
@@ -342,10 +366,12 @@ func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) 
 	}
 }
 
-func (p *Pipeline) note(b *bay, text string) {
+// failed notes why a lost card could not be opened again.
+func (p *Pipeline) failed(b *bay, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b.note = text
+	p.logger.Warn("gpu cannot be opened again", "gpu", b.st.gpu.card.Index, "err", text)
 }
 
 // takeBack puts a card that was opened again in its bay, with its models and with

@@ -19,6 +19,7 @@ type Card struct {
 	ONNXRuntime string // path of the library
 
 	FailCall   func(call string, code, after int32)
+	Die        func(code int32)
 	Block      func(call string)
 	AwaitBlock func()
 	Unblock    func()
@@ -48,7 +49,7 @@ func NewCard(tb testing.TB) *Card {
 	var kernels func(run uintptr)
 	for library, functions := range map[string]map[string]any{
 		c.Driver: {
-			"fake_fail": &c.FailCall, "fake_block": &c.Block, "fake_await_block": &c.AwaitBlock, "fake_release": &c.Unblock,
+			"fake_fail": &c.FailCall, "fake_die": &c.Die, "fake_block": &c.Block, "fake_await_block": &c.AwaitBlock, "fake_release": &c.Unblock,
 			"fake_live": &c.Live, "fake_calls": &c.Calls, "fake_kernels": &kernels,
 		},
 		c.ONNXRuntime: {"fake_corrupt": &c.Corrupt, "fake_fail": &c.FailORT, "fake_slow_plain": &c.SlowPlain},

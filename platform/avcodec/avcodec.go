@@ -25,11 +25,17 @@ import (
 // Library is the loaded libavcodec. The zero value is not usable.
 type Library struct{}
 
+// ownMemory is the size from which on pieces of the C heap have memory of their own:
+// less than a decoder's tables for 1080p, more than what comes with every picture.
+const ownMemory = 256 << 10
+
 // Open takes over FFmpeg's log and returns the library. libavutil has one log
 // callback for the whole process, which is why this is a call and nobody gets
-// one in passing. Calling it again is harmless.
+// one in passing; the C library's heap is set up for decoders too. Calling it again is
+// harmless.
 func Open() (*Library, error) {
 	C.ec_log_install(C.int(LevelWarning))
+	C.ec_heap_install(ownMemory)
 	return &Library{}, nil
 }
 

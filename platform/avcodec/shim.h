@@ -179,6 +179,8 @@ typedef struct ec_codec {
 int ec_codec_next(void **state, ec_codec *out);
 
 void ec_log_install(int level);
+// Has the C library give pieces of memory from so many bytes on back to the system when they are freed.
+void ec_heap_install(int64_t least);
 void ec_strerror(int err, char *buf, int64_t n);
 // ec_versions: of the headers that this was built with and of the libraries
 // that are loaded.

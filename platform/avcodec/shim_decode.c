@@ -4,8 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <libavutil/buffer.h>
 #include <libavutil/pixdesc.h>
+
+// A decoder has some megabytes of tables, a piece for each picture, also where the GPU
+// decodes. glibc raises the size from which on it asks the system for memory of its
+// own to that of the largest such piece that was freed; from then on the tables of
+// decoders that come and go lie among other things, and much of them stays.
+void ec_heap_install(int64_t least)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, (int)least);
+#else
+    (void)least;
+#endif
+}
 
 static int new_input(ec_private *p, int64_t n)
 {

@@ -226,6 +226,9 @@ func (dev *Device) Close() error {
 	}
 }
 
+// Lose gives the device up for a reason that its calls do not tell.
+func (dev *Device) Lose(cause error) { dev.lose(cause) }
+
 // lose marks the device lost, once.
 func (dev *Device) lose(cause error) {
 	dev.losing.Do(func() {

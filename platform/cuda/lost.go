@@ -101,6 +101,27 @@ func sticky(code int) bool {
 	return false
 }
 
+// Faulted says that a kernel failed so that every context of the process may, those of
+// other cards too.
+func Faulted(err error) bool {
+	for refusal := range refusals(err) {
+		if faulted(refusal.Code) {
+			return true
+		}
+	}
+	return false
+}
+
+// faulted lists the codes "to continue using CUDA, the process must be terminated and
+// relaunched" is written of.
+func faulted(code int) bool {
+	switch code {
+	case CodeIllegalAddress, 702, 710, 714, 715, 716, 717, 718, CodeLaunchFailed, 721, CodeUnknown:
+		return true
+	}
+	return false
+}
+
 // refusals walks the driver's refusals in err, in the order of the text.
 func refusals(err error) func(yield func(*platform.DriverError) bool) {
 	return func(yield func(*platform.DriverError) bool) { walk(err, yield) }

@@ -276,3 +276,47 @@ func TestSticky(t *testing.T) {
 		t.Errorf("sticky codes %s, want %s", got, want)
 	}
 }
+
+// The context of one card is destroyed: it is lost by that and no other is, and it can
+// be opened anew.
+func TestDestroy(t *testing.T) {
+	f := newFake(t, "COUNT=2")
+	dev, other := f.open(cuda.DeviceOptions{}), f.open(cuda.DeviceOptions{Index: 1})
+	err := dev.Do(t.Context(), "rehearse", (*cuda.Context).Destroy)
+	if lost := new(cuda.LostError); !errors.As(err, &lost) || cuda.Code(err) != 201 || cuda.Faulted(err) {
+		t.Errorf("error %v", err)
+	}
+	<-dev.Lost()
+	if err := other.Do(t.Context(), "go on", (*cuda.Context).Synchronize); err != nil {
+		t.Errorf("the other card: %v", err)
+	}
+	_ = dev.Close() // it says nothing of a card that is lost
+	again := f.open(cuda.DeviceOptions{Reset: true})
+	if err := again.Do(t.Context(), "go on", (*cuda.Context).Synchronize); err != nil {
+		t.Errorf("opened anew: %v", err)
+	}
+}
+
+// A card is given up for a reason from elsewhere, once.
+func TestLose(t *testing.T) {
+	f := newFake(t)
+	dev := f.open(cuda.DeviceOptions{})
+	dev.Lose(errors.New("its decoder"))
+	dev.Lose(errors.New("again"))
+	<-dev.Lost()
+	if err := dev.Do(t.Context(), "next", func(*cuda.Context) error { return nil }); err == nil || err.Error() != "gpu lost: its decoder" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFaulted(t *testing.T) {
+	for code, want := range map[int]bool{700: true, 719: true, 999: true, 201: false, 709: false, 2: false, 101: false, 214: false} {
+		err := fmt.Errorf("infer: %w", &platform.DriverError{Call: "cuEventQuery", Code: code})
+		if got := cuda.Faulted(&cuda.LostError{Cause: err}); got != want {
+			t.Errorf("%d: %v", code, got)
+		}
+	}
+	if cuda.Faulted(nil) || cuda.Faulted(&cuda.LostError{Cause: &cuda.TimeoutError{}}) {
+		t.Error("what no kernel did")
+	}
+}

@@ -107,7 +107,7 @@ func Examine(p platform.Platform, probes Probes) Report {
 	if probes.Model.Name != "" {
 		r.Checks = append(r.Checks, model(probes.Model))
 	}
-	r.Checks = append(r.Checks, gpuWork(probes.GPU, p.Kind == platform.KindJetson)...)
+	r.Checks = append(r.Checks, gpuWork(probes.GPU, p)...)
 	if p.Jetson != nil {
 		forBoard(r.Checks, p, probes)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"edgecam/platform"
 	"edgecam/platform/doctor"
+	"edgecam/platform/onnxruntime"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -96,9 +97,22 @@ func onJetson(decoders ...string) doctor.Probes {
 		Tried: true, Cards: []doctor.Card{{
 			Provider: "cuda", Precision: "fp16", ProbeMS: 9.1, Strategy: "shared", StrategyWhy: "the GPU reads the same DRAM",
 			NoDecoder: "libnvcuvid.so.1: no such file",
-		}}, Libraries: []doctor.Library{{Name: "libonnxruntime.so", Path: "/opt/ort/libonnxruntime.so", Version: "1.31.1"}},
+		}}, Libraries: build("1.31.1"),
 	}
 	return p
+}
+
+// build is a GPU build of ONNX Runtime that lacks nothing.
+func build(release string) onnxruntime.Survey {
+	return onnxruntime.Survey{Arch: "amd64", Builds: []*onnxruntime.Build{{
+		Path: "/opt/ort/libonnxruntime.so", Core: release,
+		Components: []onnxruntime.Component{
+			{Name: "libonnxruntime.so", Path: "/opt/ort/libonnxruntime.so", ByLoader: true},
+			{Name: "libcudnn.so.9", Path: "/usr/lib/libcudnn.so.9", Version: "9.14.0", ByLoader: true},
+			{Name: "libonnxruntime_providers_cuda.so", Path: "/opt/ort/libonnxruntime_providers_cuda.so", ByLoader: true},
+			{Name: "libonnxruntime_providers_tensorrt.so"},
+		},
+	}}}
 }
 
 func bad() doctor.Probes {

@@ -3,6 +3,9 @@ package doctor
 import (
 	"fmt"
 	"strings"
+
+	"edgecam/platform"
+	"edgecam/platform/onnxruntime"
 )
 
 // GPU is what was tried on the cards that the configuration means.
@@ -13,7 +16,8 @@ type GPU struct {
 	Hint string
 
 	Cards     []Card
-	Libraries []Library // that GPU inference needs, found or not
+	Libraries onnxruntime.Survey // that GPU inference needs, found or not
+	Demanded  string             // what in the configuration rules the processor out, "" = nothing
 }
 
 // Card is what was tried on one card.
@@ -30,18 +34,12 @@ type Card struct {
 	DecoderEngines        int    // 0 = unknown
 }
 
-// Library is one file that GPU inference needs.
-type Library struct {
-	Name, Path, Version string // Path "" = missing
-	NeededBy            string
-	Optional            bool // TensorRT and what it needs: CUDA serves without
-}
-
-func gpuWork(g GPU, jetson bool) []Check {
+func gpuWork(g GPU, p platform.Platform) []Check {
+	jetson := p.Kind == platform.KindJetson
 	if !g.Tried {
 		return nil
 	}
-	checks := []Check{libraries(g.Libraries)}
+	checks := gpuLibraries(g.Libraries, p, g.Demanded)
 	if g.Err != nil {
 		fix := g.Hint
 		if fix == "" {
@@ -89,33 +87,4 @@ func (c Card) decoding(of string, jetson bool) Check {
 		d.Detail += ", " + count(c.DecoderEngines, "engine")
 	}
 	return d
-}
-
-func libraries(all []Library) Check {
-	c := Check{Name: "gpu libraries", Status: OK}
-	var found, missing, without []string
-	for _, l := range all {
-		switch {
-		case l.Path != "":
-			found = append(found, strings.TrimSpace(l.Name+" "+l.Version))
-		case l.Optional:
-			without = append(without, l.Name)
-		default:
-			missing = append(missing, fmt.Sprintf("%s (needed by %s)", l.Name, l.NeededBy))
-		}
-	}
-	c.Detail = strings.Join(found, ", ")
-	if len(without) > 0 {
-		c.Detail += "; without TensorRT, as these are missing: " + strings.Join(without, ", ")
-	}
-	switch {
-	case len(all) == 0:
-		c.Status, c.Detail = Warn, "no GPU build of ONNX Runtime found"
-		c.Fix = "install one (onnxruntime-gpu) and name its libonnxruntime.so in inference.library or EDGECAM_ONNXRUNTIME"
-	case len(missing) > 0:
-		c.Status = Warn
-		c.Detail = "missing " + strings.Join(missing, ", ") + "; found " + c.Detail
-		c.Fix = "install CUDA's libraries and cuDNN for the CUDA version above, or add their directory to LD_LIBRARY_PATH"
-	}
-	return c
 }

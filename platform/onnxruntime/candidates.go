@@ -12,7 +12,8 @@ const EnvPath = "EDGECAM_ONNXRUNTIME"
 
 // Candidates lists the paths where the library may be, best first: explicit
 // (from the configuration) or, when that is empty, $EDGECAM_ONNXRUNTIME stands
-// alone, since whoever names a file wants that file and no other. Otherwise:
+// alone, since whoever names a file wants that file and no other; of a directory
+// that is named, those that are in it. Otherwise:
 // beside the executable and in the lib directories near it, the cache of a
 // source checkout, LD_LIBRARY_PATH, the system's library directories. Paths
 // need not exist.
@@ -28,10 +29,10 @@ func Candidates(explicit string) []string {
 
 func candidates(explicit string, getenv func(string) string, executable string, glob func(string) ([]string, error)) []string {
 	if explicit != "" {
-		return []string{explicit}
+		return within(explicit, glob)
 	}
 	if p := getenv(EnvPath); p != "" {
-		return []string{p}
+		return within(p, glob)
 	}
 	var dirs []string
 	if executable != "" {
@@ -67,6 +68,22 @@ func candidates(explicit string, getenv func(string) string, executable string, 
 		}
 	}
 	return paths
+}
+
+// within gives the libraries of a directory that was named: in it, in its lib, or in
+// the Python environment that it is. A file stands for itself.
+func within(named string, glob func(string) ([]string, error)) []string {
+	var found []string
+	for _, place := range []string{"", "/lib", "/lib64", "/capi", "/onnxruntime/capi", "/lib/python3*/*-packages/onnxruntime/capi"} {
+		paths, _ := glob(escapeGlob(named) + place + "/libonnxruntime.so*") // the patterns are well formed
+		slices.Sort(paths)
+		slices.Reverse(paths)
+		found = append(found, paths...)
+	}
+	if len(found) == 0 {
+		return []string{named}
+	}
+	return found
 }
 
 // escapeGlob makes a directory's name mean itself in a pattern.

@@ -23,13 +23,15 @@ func machineOf(goarch string) (elf.Machine, bool) {
 // checkFile reports why the file cannot be a shared library of this machine.
 // The dynamic linker says little about a file of another kind and maps a
 // truncated one, which then ends the process with SIGBUS at the first touch.
-func checkFile(path string) error {
+func checkFile(path string) error { return checkFileFor(path, runtime.GOARCH) }
+
+func checkFileFor(path, goarch string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return trimPath(err)
 	}
 	if info.IsDir() {
-		return errors.New("is a directory")
+		return errors.New("is a directory without libonnxruntime.so in it, in its lib, or in a Python environment there")
 	}
 	if !info.Mode().IsRegular() {
 		return errors.New("is not a regular file")
@@ -39,7 +41,7 @@ func checkFile(path string) error {
 		return trimPath(err)
 	}
 	defer f.Close()
-	return checkELF(f, info.Size(), runtime.GOARCH)
+	return checkELF(f, info.Size(), goarch)
 }
 
 func checkELF(r io.ReaderAt, size int64, goarch string) error {

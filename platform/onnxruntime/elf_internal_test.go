@@ -2,7 +2,9 @@ package onnxruntime
 
 import (
 	"bytes"
+	"debug/elf"
 	"os"
+	"runtime"
 	"testing"
 )
 
@@ -21,4 +23,14 @@ func FuzzCheckELF(f *testing.F) {
 			t.Errorf("%d bytes pass for a library", len(data))
 		}
 	})
+}
+
+// ownMachine is this machine's.
+func ownMachine(t *testing.T) elf.Machine {
+	t.Helper()
+	m, ok := machineOf(runtime.GOARCH)
+	if !ok {
+		t.Fatalf("no machine for %s", runtime.GOARCH)
+	}
+	return m
 }

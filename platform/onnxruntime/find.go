@@ -64,8 +64,10 @@ func directories(paths []string) []string {
 }
 
 // triplet is Debian's name of the architecture's library directory.
-func triplet() string {
-	if runtime.GOARCH == "arm64" {
+func triplet() string { return tripletOf(runtime.GOARCH) }
+
+func tripletOf(goarch string) string {
+	if goarch == "arm64" {
 		return "aarch64-linux-gnu"
 	}
 	return "x86_64-linux-gnu"

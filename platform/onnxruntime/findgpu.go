@@ -11,24 +11,44 @@ import (
 const hintGPU = "install the GPU build of ONNX Runtime (the library with " + cudaLibrary + " beside it) and name its path in inference.library or " + EnvPath
 
 // CandidatesGPU lists where a GPU build of the library may be: the places of
-// Candidates, /opt, and the Python environments of the system and of
-// VIRTUAL_ENV, whose package onnxruntime-gpu holds one.
+// Candidates, /opt, and the Python environments, whose package onnxruntime-gpu
+// holds one: that of VIRTUAL_ENV or CONDA_PREFIX, those below /opt, the system's.
+// Those that lack nothing come first.
 func CandidatesGPU(explicit string) []string {
 	paths := Candidates(explicit)
 	if explicit != "" || os.Getenv(EnvPath) != "" {
 		return paths
 	}
-	patterns := []string{"/opt/onnxruntime*/lib", "/opt/edgecam/lib"}
-	for _, prefix := range []string{os.Getenv("VIRTUAL_ENV"), "/usr", "/usr/local", "/opt/venv", "/opt/edgecam/venv"} {
-		if prefix != "" {
-			patterns = append(patterns, escapeGlob(prefix)+"/lib/python3*/*-packages/onnxruntime/capi")
+	s := hostSystem()
+	return s.completeFirst(append(paths, s.builds(paths)...))
+}
+
+// completeFirst puts builds that lack nothing before those that cannot serve as they
+// are, and leaves the order otherwise.
+func (s *system) completeFirst(paths []string) []string {
+	var complete, rest []string
+	for _, p := range paths {
+		if cudaBeside(p) && len((&Build{Components: s.inventory(p)}).Missing(CUDAProvider)) == 0 {
+			complete = append(complete, p)
+		} else {
+			rest = append(rest, p)
 		}
 	}
-	for _, pattern := range patterns {
-		found, _ := filepath.Glob(pattern + "/libonnxruntime.so*") // the patterns are well formed
+	return append(complete, rest...)
+}
+
+// builds gives the libraries in the places of GPU builds that are not among known.
+func (s *system) builds(known []string) []string {
+	dirs := slices.Concat(s.glob("/opt/onnxruntime*/lib"), s.glob("/opt/edgecam/lib"), s.glob("/opt/*/lib"), s.glob("/opt/*/lib64"))
+	for _, packages := range s.pythons() {
+		dirs = append(dirs, filepath.Join(packages, "onnxruntime/capi"))
+	}
+	var paths []string
+	for _, dir := range dirs {
+		found, _ := filepath.Glob(escapeGlob(dir) + "/libonnxruntime.so*") // the pattern is well formed
 		slices.Reverse(found)
 		for _, p := range found {
-			if !slices.Contains(paths, p) {
+			if !slices.Contains(known, p) && !slices.Contains(paths, p) {
 				paths = append(paths, p)
 			}
 		}

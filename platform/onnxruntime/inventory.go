@@ -1,13 +1,12 @@
 package onnxruntime
 
 import (
-	"bufio"
+	"cmp"
 	"debug/elf"
-	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -20,11 +19,17 @@ const tensorRTLibrary = "libonnxruntime_providers_tensorrt.so"
 type Component struct {
 	Name     string // as the dynamic linker looks for it, e.g. "libcudnn.so.9"
 	Path     string // the file, "" = missing
-	Version  string // from the file's name, e.g. "9.5.1", "" = unknown
+	Version  string // of its name or package, e.g. "9.5.1", "" = unknown
 	NeededBy string // the file name of what needs it, "" = edgecam itself
 	// ByLoader says that the dynamic linker finds it by itself. The others are
 	// loaded by their path before the provider is.
 	ByLoader bool
+	// Problem is why the file cannot be loaded, "" = nothing is known against it.
+	Problem string
+	// CUDA is the major version that it was built for, 0 = unknown.
+	CUDA int
+	// Others are other versions of what is missing, by path: they do not serve.
+	Others []string
 }
 
 // Missing says that there is no such file.
@@ -33,15 +38,7 @@ func (c Component) Missing() bool { return c.Path == "" }
 // Inventory lists the core library at path, the CUDA and TensorRT providers
 // beside it and all that these need, each once and before what needs it. It
 // opens files but loads nothing.
-func Inventory(core string) []Component { return inventory(core, hostSystem()) }
-
-// system is where libraries are looked for.
-type system struct {
-	loader []string // directories that the dynamic linker searches
-	extra  []string // others where NVIDIA's libraries are put
-	needed func(path string) []string
-	real   func(path string) (string, bool) // the file behind links, if there
-}
+func Inventory(core string) []Component { return hostSystem().inventory(core) }
 
 // openedByName are libraries that the providers open themselves, so that no
 // ELF header names them.
@@ -62,72 +59,123 @@ func openedByName(provider string, needed []string) []string {
 	return append(list, fft)
 }
 
-func inventory(core string, s system) []Component {
-	var list []Component
-	seen := make(map[string]bool)
-	dir := filepath.Dir(core)
-	if real, ok := s.real(core); ok {
-		dir = filepath.Dir(real)
-		list = append(list, Component{Name: filepath.Base(core), Path: real, Version: fileVersion(real), ByLoader: true})
-	} else {
-		list = append(list, Component{Name: filepath.Base(core)})
+// compilerOf is what cuDNN opens for kernels that it compiles, where it has some
+// for the card: its absence is no failure.
+func compilerOf(cuda int) string {
+	if cuda < 12 {
+		return ""
 	}
-	near := s.near(dir)
+	return "libnvrtc.so." + strconv.Itoa(cuda)
+}
+
+// walk is an inventory on the way.
+type walk struct {
+	*system
+
+	list []Component
+	seen map[string]bool
+	near []string
+	cuda int // of the provider, 0 = unknown
+}
+
+func (s *system) inventory(core string) []Component {
+	w := &walk{system: s, seen: map[string]bool{}}
+	dir := filepath.Dir(core)
+	c := Component{Name: filepath.Base(core)}
+	if f, ok := s.file(core); ok {
+		dir = filepath.Dir(f.real)
+		c.Path, c.Version, c.Problem, c.ByLoader = f.real, cmp.Or(coreVersion(f.real), f.version), f.problem, true
+	}
+	w.list = append(w.list, c)
+	w.near = near(dir)
 	for _, name := range []string{cudaLibrary, tensorRTLibrary} {
-		path, ok := s.real(filepath.Join(dir, name))
+		f, ok := s.file(filepath.Join(dir, name))
 		if !ok {
-			list = append(list, Component{Name: name})
+			w.list = append(w.list, Component{Name: name})
 			continue
 		}
-		needed := s.needed(path)
-		for _, n := range slices.Concat(needed, openedByName(name, needed)) {
-			list = s.follow(list, seen, n, name, near)
+		w.cuda = cudaOfNeeds(f.needed)
+		for _, n := range slices.Concat(f.needed, openedByName(name, f.needed)) {
+			if f.problem == "" {
+				w.follow(n, name)
+			}
 		}
-		list = append(list, Component{Name: name, Path: path, ByLoader: true})
+		if tool := compilerOf(w.cuda); name == cudaLibrary && tool != "" && len(s.candidates(tool, w.near)) > 0 {
+			w.follow(tool, name)
+		}
+		w.list = append(w.list, Component{Name: name, Path: filepath.Join(dir, name), ByLoader: true, Problem: f.problem, CUDA: w.cuda})
 	}
-	return list
+	return w.list
 }
 
 // follow adds a library behind those that it needs.
-func (s system) follow(list []Component, seen map[string]bool, name, by string, near []string) []Component {
-	if seen[name] || basic(name) {
-		return list
+func (w *walk) follow(name, by string) {
+	if w.seen[name] || basic(name) {
+		return
 	}
-	seen[name] = true
+	w.seen[name] = true
 	c := Component{Name: name, NeededBy: by}
-	for i, dir := range slices.Concat(s.loader, near, s.extra) {
-		if real, ok := s.real(filepath.Join(dir, name)); ok {
-			c.Path, c.Version, c.ByLoader = filepath.Join(dir, name), fileVersion(real), i < len(s.loader)
-			for _, n := range s.needed(real) {
-				list = s.follow(list, seen, n, name, near)
-			}
-			break
+	if found, ok := choose(w.candidates(name, w.near), w.cuda); ok {
+		f := found.file
+		c.Path, c.Version, c.ByLoader, c.Problem, c.CUDA = found.path, f.version, found.byLoader, f.problem, f.cuda
+		for _, n := range f.needed {
+			w.follow(n, name)
 		}
+	} else {
+		c.Others = w.others(name, w.near)
 	}
 	if strings.HasPrefix(name, "libnvinfer.so") {
-		list = append(list, s.builder(c, near))
+		w.list = append(w.list, w.builder(c)...)
 	}
-	return append(list, c)
+	w.list = append(w.list, c)
+}
+
+// others finds other versions of a library than the one that is asked for.
+func (s *system) others(name string, near []string) []string {
+	stem, _, _ := strings.Cut(name, ".so.")
+	var found []string
+	seen := map[string]bool{}
+	for _, dir := range slices.Concat(s.early, s.late, near, s.extra) {
+		paths, _ := filepath.Glob(escapeGlob(dir) + "/" + stem + ".so.*") // the pattern is well formed
+		for _, path := range paths {
+			if f, ok := s.file(path); ok && !seen[f.real] {
+				seen[f.real] = true
+				found = append(found, f.real)
+			}
+		}
+	}
+	return found
 }
 
 // builderResource is the beginning of the names of the files that TensorRT
 // builds engines with, one for all GPUs or one for each kind.
 const builderResource = "libnvinfer_builder_resource"
 
-// builder finds TensorRT's builder. TensorRT opens it by its name, so only
-// where the dynamic linker searches it is of use.
-func (s system) builder(infer Component, near []string) Component {
-	c := Component{Name: builderResource, NeededBy: infer.Name}
-	for i, dir := range slices.Concat(s.loader, near, s.extra) {
-		found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), builderResource+"*.so*")) // the pattern is well formed
+// builder finds TensorRT's builder, which TensorRT opens by name: beside
+// libnvinfer, else wherever the dynamic linker searches. One is named for all of
+// its files.
+func (w *walk) builder(infer Component) []Component {
+	missing := []Component{{Name: builderResource, NeededBy: infer.Name}}
+	var dirs []string
+	if infer.Path != "" {
+		dirs = append(dirs, filepath.Dir(infer.Path))
+	}
+	for _, dir := range slices.Concat(dirs, w.early, w.late, w.near, w.extra) {
+		found, _ := filepath.Glob(escapeGlob(dir) + "/" + builderResource + "*.so*") // the pattern is well formed
+		var list []Component
 		for _, path := range found {
-			if real, ok := s.real(path); ok {
-				c.Path, c.Version, c.ByLoader = path, fileVersion(real), i < len(s.loader)
-				return c
+			if f, ok := w.file(path); ok {
+				list = append(list, Component{
+					Name: builderResource, Path: path, Version: f.version, NeededBy: infer.Name, Problem: f.problem,
+					ByLoader: slices.Contains(w.early, dir) || slices.Contains(w.late, dir) || w.cache[filepath.Base(path)] != "",
+				})
 			}
 		}
+		if len(list) > 0 {
+			return list
+		}
 	}
-	return c
+	return missing
 }
 
 // basic says that every system with a C++ library has it.
@@ -139,98 +187,18 @@ func basic(name string) bool {
 
 // near lists directories that belong to the core: its own, and those of NVIDIA's
 // packages in the Python environment that it lies in.
-func (s system) near(dir string) []string {
+func near(dir string) []string {
 	list := []string{dir}
-	if filepath.Base(dir) != "capi" {
-		return list
+	if packages, ok := pythonPackages(dir); ok {
+		list = append(list, nvidiaIn(packages)...)
 	}
-	packages := filepath.Dir(filepath.Dir(dir))
-	found, _ := filepath.Glob(escapeGlob(packages) + "/nvidia/*/lib") // the pattern is well formed
-	return append(append(list, found...), filepath.Join(packages, "tensorrt_libs"))
-}
-
-// fileVersion is what follows ".so." in a file's name, where it has at least
-// two numbers.
-func fileVersion(path string) string {
-	_, version, _ := strings.Cut(filepath.Base(path), ".so.")
-	if !strings.Contains(version, ".") {
-		return ""
-	}
-	return version
-}
-
-func hostSystem() system {
-	s := system{needed: elfNeeded, real: realFile}
-	s.loader = filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))
-	s.loader = append(s.loader, loaderDirs("/etc/ld.so.conf", 0)...)
-	s.loader = append(s.loader, "/lib/"+triplet(), "/usr/lib/"+triplet(), "/lib64", "/usr/lib64", "/lib", "/usr/lib")
-	arch := "x86_64-linux"
-	if runtime.GOARCH == "arm64" {
-		arch = "aarch64-linux"
-	}
-	for _, pattern := range []string{
-		"/usr/local/cuda/lib64", "/usr/local/cuda/targets/" + arch + "/lib", "/usr/local/cuda-*/targets/" + arch + "/lib",
-		"/usr/lib/" + triplet() + "/nvidia", "/usr/lib/" + triplet() + "/tegra", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib",
-		"/opt/tensorrt/lib", "/usr/local/tensorrt/lib", "/usr/local/TensorRT*/lib",
-		"/usr/lib/python3*/dist-packages/nvidia/*/lib", "/usr/local/lib/python3*/*-packages/nvidia/*/lib",
-		"/usr/local/lib/python3*/*-packages/tensorrt_libs",
-	} {
-		found, _ := filepath.Glob(pattern) // the pattern is well formed
-		s.extra = append(s.extra, found...)
-	}
-	return s
-}
-
-var includeLine = regexp.MustCompile(`^include\s+(\S+)`)
-
-// loaderDirs reads the dynamic linker's configuration.
-func loaderDirs(path string, depth int) []string {
-	f, err := os.Open(path)
-	if err != nil || depth > 4 {
-		return nil
-	}
-	defer f.Close()
-	var dirs []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		line = strings.TrimSpace(line)
-		if m := includeLine.FindStringSubmatch(line); m != nil {
-			files, _ := filepath.Glob(m[1]) // a bad pattern includes nothing, as for the linker
-			for _, file := range files {
-				dirs = append(dirs, loaderDirs(file, depth+1)...)
-			}
-		} else if filepath.IsAbs(line) {
-			dirs = append(dirs, line)
-		}
-	}
-	return dirs
-}
-
-func elfNeeded(path string) []string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	names, err := f.ImportedLibraries()
-	if err != nil {
-		return nil
-	}
-	return names
-}
-
-func realFile(path string) (string, bool) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", false
-	}
-	info, err := os.Stat(real)
-	return real, err == nil && info.Mode().IsRegular()
+	return list
 }
 
 // Preload loads the libraries that a provider needs and the dynamic linker
-// would not find by itself, so that the provider finds them loaded. What cannot
-// be loaded is left for the provider to complain about.
+// would not find by itself, so that the provider finds them loaded: it takes what
+// is loaded under the name that it asks for. What cannot be loaded is left for the
+// provider to complain about.
 func (l *Library) Preload(provider string) {
 	runtime.LockOSThread() // dlerror answers for the calling thread only
 	defer runtime.UnlockOSThread()
@@ -238,10 +206,25 @@ func (l *Library) Preload(provider string) {
 		if provider == CUDAProvider && c.Name == cudaLibrary {
 			return // what TensorRT needs comes behind
 		}
-		if c.Missing() || c.ByLoader || c.Name == builderResource || checkFile(c.Path) != nil {
-			continue // the builder is 1.4 GB, and loading it here would not help TensorRT find it
+		if c.Missing() || c.ByLoader || c.Problem != "" {
+			continue
+		}
+		if c.Name == builderResource && !named(c.Path) {
+			continue // TensorRT would not find it by its name
 		}
 		// Never closed: the provider stays loaded for the life of the process.
 		_, _ = purego.Dlopen(c.Path, purego.RTLD_LAZY|purego.RTLD_GLOBAL)
 	}
+}
+
+// named says whether a library tells its own name, by which the dynamic linker knows
+// it once it is loaded.
+func named(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, err := f.DynString(elf.DT_SONAME)
+	return err == nil && len(names) > 0
 }

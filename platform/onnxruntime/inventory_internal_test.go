@@ -7,61 +7,54 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"edgecam/internal/testkit"
 )
 
-// tree is a system of made-up files.
-type tree struct {
-	files  map[string]string   // path and the file behind it
-	needed map[string][]string // by the file's path
-}
+// nothing is an empty environment.
+func nothing(string) string { return "" }
 
-func (f tree) system(loader, extra []string) system {
-	return system{
-		loader: loader, extra: extra,
-		needed: func(path string) []string { return f.needed[path] },
-		real:   func(path string) (string, bool) { r, ok := f.files[path]; return r, ok },
-	}
-}
-
+// A provider built for CUDA 13 with its libraries in several places: what it needs is
+// listed once, before what needs it, and what the linker does not find by itself is
+// known as such.
 func TestInventory(t *testing.T) {
-	const dir = "/opt/ort/lib/"
-	f := tree{
-		files: map[string]string{
-			dir + "libonnxruntime.so.1": dir + "libonnxruntime.so.1.31.1",
-			dir + cudaLibrary:           dir + cudaLibrary,
-			dir + tensorRTLibrary:       dir + tensorRTLibrary,
-			"/usr/lib/libcudart.so.13":  "/usr/lib/libcudart.so.13.0.48",
-			"/cuda/libcublas.so.13":     "/cuda/libcublas.so.13.1.0.3",
-			"/cuda/libcublasLt.so.13":   "/cuda/libcublasLt.so.13",
-			dir + "libcudnn.so.9":       dir + "libcudnn.so.9.14.0",
-		},
-		needed: map[string][]string{
-			dir + cudaLibrary:             {"libcublas.so.13", "libcudart.so.13", "libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2"},
-			dir + tensorRTLibrary:         {"libcudart.so.13", "libnvinfer.so.10"},
-			"/cuda/libcublas.so.13.1.0.3": {"libcublasLt.so.13", "libm.so.6"},
-		},
-	}
-	got := inventory(dir+"libonnxruntime.so.1", f.system([]string{"/usr/lib"}, []string{"/cuda"}))
+	root := t.TempDir()
+	testkit.Tree(t, root, map[string]any{
+		"/opt/ort/lib/libonnxruntime.so.1":      "->libonnxruntime.so.1.31.1",
+		"/opt/ort/lib/libonnxruntime.so.1.31.1": testkit.ELF{},
+		"/opt/ort/lib/" + cudaLibrary: testkit.ELF{Needed: []string{
+			"libcublas.so.13", "libcudart.so.13", "libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2",
+		}},
+		"/opt/ort/lib/" + tensorRTLibrary:             testkit.ELF{Needed: []string{"libcudart.so.13", "libnvinfer.so.10"}},
+		"/usr/lib/libcudart.so.13":                    "->libcudart.so.13.0.48",
+		"/usr/lib/libcudart.so.13.0.48":               testkit.ELF{},
+		"/usr/local/cuda/lib64/libcublas.so.13":       "->libcublas.so.13.1.0.3",
+		"/usr/local/cuda/lib64/libcublas.so.13.1.0.3": testkit.ELF{Needed: []string{"libcublasLt.so.13", "libm.so.6"}},
+		"/usr/local/cuda/lib64/libcublasLt.so.13":     testkit.ELF{},
+		"/usr/local/cuda/lib64/libnvrtc.so.13":        testkit.ELF{},
+		"/opt/ort/lib/libcudnn.so.9":                  "->libcudnn.so.9.14.0",
+		"/opt/ort/lib/libcudnn.so.9.14.0":             testkit.ELF{},
+	})
+	const ort, cuda = "/opt/ort/lib/", "/usr/local/cuda/lib64/"
 	want := []Component{
-		{Name: "libonnxruntime.so.1", Path: dir + "libonnxruntime.so.1.31.1", Version: "1.31.1", ByLoader: true},
-		{Name: "libcublasLt.so.13", Path: "/cuda/libcublasLt.so.13", NeededBy: "libcublas.so.13"},
-		{Name: "libcublas.so.13", Path: "/cuda/libcublas.so.13", Version: "13.1.0.3", NeededBy: cudaLibrary},
-		{Name: "libcudart.so.13", Path: "/usr/lib/libcudart.so.13", Version: "13.0.48", NeededBy: cudaLibrary, ByLoader: true},
-		{Name: "libcudnn.so.9", Path: dir + "libcudnn.so.9", Version: "9.14.0", NeededBy: cudaLibrary},
+		{Name: "libonnxruntime.so.1", Path: ort + "libonnxruntime.so.1.31.1", Version: "1.31.1", ByLoader: true},
+		{Name: "libcublasLt.so.13", Path: cuda + "libcublasLt.so.13", NeededBy: "libcublas.so.13", CUDA: 13},
+		{Name: "libcublas.so.13", Path: cuda + "libcublas.so.13", Version: "13.1.0.3", NeededBy: cudaLibrary, CUDA: 13},
+		{Name: "libcudart.so.13", Path: "/usr/lib/libcudart.so.13", Version: "13.0.48", NeededBy: cudaLibrary, ByLoader: true, CUDA: 13},
+		{Name: "libcudnn.so.9", Path: ort + "libcudnn.so.9", Version: "9.14.0", NeededBy: cudaLibrary},
 		{Name: "libcufft.so.12", NeededBy: cudaLibrary},
-		{Name: cudaLibrary, Path: dir + cudaLibrary, ByLoader: true},
+		{Name: "libnvrtc.so.13", Path: cuda + "libnvrtc.so.13", NeededBy: cudaLibrary, CUDA: 13},
+		{Name: cudaLibrary, Path: ort + cudaLibrary, ByLoader: true, CUDA: 13},
 		{Name: builderResource, NeededBy: "libnvinfer.so.10"},
 		{Name: "libnvinfer.so.10", NeededBy: tensorRTLibrary},
-		{Name: tensorRTLibrary, Path: dir + tensorRTLibrary, ByLoader: true},
+		{Name: tensorRTLibrary, Path: ort + tensorRTLibrary, ByLoader: true, CUDA: 13},
 	}
+	got := newSystem(root, "amd64", nothing).inventory(root + ort + "libonnxruntime.so.1")
 	if len(got) != len(want) {
 		t.Fatalf("%d components: %+v", len(got), got)
 	}
 	for i := range want {
-		// What follows a library is sought by its real file.
-		if got[i].Name == "libcublasLt.so.13" {
-			got[i].NeededBy = want[i].NeededBy
-		}
+		got[i].Path = strings.TrimPrefix(got[i].Path, root)
 		if !reflect.DeepEqual(got[i], want[i]) {
 			t.Errorf("component %d\n%+v, want\n%+v", i, got[i], want[i])
 		}
@@ -69,7 +62,7 @@ func TestInventory(t *testing.T) {
 }
 
 func TestInventoryOfNothing(t *testing.T) {
-	got := inventory("/nowhere/libonnxruntime.so", tree{}.system(nil, nil))
+	got := newSystem(t.TempDir(), "amd64", nothing).inventory("/nowhere/libonnxruntime.so")
 	if len(got) != 3 || !got[0].Missing() || got[1].Name != cudaLibrary || !got[1].Missing() || !got[2].Missing() {
 		t.Errorf("%+v", got)
 	}
@@ -93,23 +86,19 @@ func TestOpenedByName(t *testing.T) {
 	}
 }
 
-func TestLoaderDirs(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("ld.so.conf", "include "+dir+"/conf.d/*.conf\n# /commented\n/usr/lib/own  # why\nrelative/dir\n")
-	write("conf.d/a.conf", "/usr/local/cuda/lib64\n")
-	write("conf.d/b.conf", "include "+dir+"/ld.so.conf\n/opt/b\n") // a loop ends
-	got := loaderDirs(filepath.Join(dir, "ld.so.conf"), 0)
-	if len(got) < 4 || got[0] != "/usr/local/cuda/lib64" || got[len(got)-1] != "/usr/lib/own" || strings.Contains(strings.Join(got, " "), "commented") {
+func TestConfiguredDirectories(t *testing.T) {
+	root := t.TempDir()
+	testkit.Tree(t, root, map[string]any{
+		"/etc/ld.so.conf":          "include /etc/ld.so.conf.d/*.conf\n# /commented\n/usr/lib/own  # why\nrelative/dir\n",
+		"/etc/ld.so.conf.d/a.conf": "/usr/local/cuda/lib64\n",
+		"/etc/ld.so.conf.d/b.conf": "include ../ld.so.conf\n/opt/b\n", // a loop ends
+	})
+	s := newSystem(root, "amd64", nothing)
+	got := s.configured(root+"/etc/ld.so.conf", 0)
+	if len(got) < 4 || got[0] != root+"/usr/local/cuda/lib64" || got[len(got)-1] != root+"/usr/lib/own" || strings.Contains(strings.Join(got, " "), "commented") {
 		t.Errorf("%q", got)
 	}
-	if got := loaderDirs(filepath.Join(dir, "none"), 0); got != nil {
+	if got := s.configured(root+"/none", 0); got != nil {
 		t.Errorf("no file: %q", got)
 	}
 }

@@ -88,6 +88,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* blocked */
 static struct context contexts[DEVICES];
 static __thread struct context *current;
 static int ticks;
+static int dead; /* the code that the whole driver gives */
 
 /* ---- the script ---- */
 
@@ -105,6 +106,14 @@ void fake_fail(const char *call, int code, int after) {
   pthread_mutex_lock(&lock);
   snprintf(fail_call, sizeof fail_call, "%s", call);
   fail_code = code, fail_after = after;
+  pthread_mutex_unlock(&lock);
+}
+
+/* From now on the driver gives code to everything, as after a fault that only a new
+ * process gets over; 0 = it is well again. */
+void fake_die(int code) {
+  pthread_mutex_lock(&lock);
+  dead = code;
   pthread_mutex_unlock(&lock);
 }
 
@@ -192,6 +201,7 @@ static int enter(const char *call, int needs_context) {
     pthread_cond_broadcast(&changed);
     while (blocked) pthread_cond_wait(&changed, &lock);
   }
+  if (dead) return dead;
   if (needs_context && (!current || !current->refs)) return 201;
   if (needs_context && current->poison) return current->poison;
   if (fail_code && (!strcmp(fail_call, call) || (needs_context && !strcmp(fail_call, "*"))) && fail_after-- <= 0) {

@@ -21,6 +21,9 @@ var trapPTX []byte
 type Lose struct {
 	UUID  string
 	After time.Duration // from the beginning of the measured time
+	// Trap has a kernel fault, which takes all cards of the process away. Without it the
+	// card's context is destroyed, and no other card's.
+	Trap bool
 	// Back is how long the trial waits for the card to serve again, and for all of its
 	// cameras, once its time is over. It defaults to 45 s.
 	Back time.Duration
@@ -135,7 +138,7 @@ func (l *losing) run(ctx context.Context) {
 		l.homes[c.ID] = c.GPU
 	}
 	l.asked = time.Now()
-	l.err = l.b.o.Pipeline.OnGPU(ctx, l.b.o.Lose.UUID, "fail for a rehearsal", trap)
+	l.err = l.b.o.Pipeline.OnGPU(ctx, l.b.o.Lose.UUID, "fail for a rehearsal", l.b.o.Lose.way())
 	l.lost = time.Now()
 	close(l.failed)
 	for ctx.Err() == nil {
@@ -144,7 +147,26 @@ func (l *losing) run(ctx context.Context) {
 	}
 }
 
-var errNoFault = errors.New("the kernel ran to its end")
+var (
+	errNoFault  = errors.New("the kernel ran to its end")
+	errNotTaken = errors.New("its context is there still")
+)
+
+// way is how the card is made to fail.
+func (o *Lose) way() func(*cuda.Context) error {
+	if o.Trap {
+		return trap
+	}
+	return destroy
+}
+
+// destroy takes the card's context away.
+func destroy(c *cuda.Context) error {
+	if err := c.Destroy(); err != nil {
+		return err
+	}
+	return errNotTaken
+}
 
 // trap has a kernel fault, after which the context serves no more calls.
 func trap(c *cuda.Context) error {

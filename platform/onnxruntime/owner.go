@@ -1,0 +1,229 @@
+package onnxruntime
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// owner is what the package that a library came with says of it.
+type owner struct {
+	version string // "" = unknown
+	cuda    int    // that the library was built for; 0 = unknown
+}
+
+// ownerOf asks the package of a library: a wheel in a Python environment, else one
+// of NVIDIA's for dpkg. Libraries such as cuDNN have the same name for every CUDA,
+// and only their packages tell which one they are for.
+func (s *system) ownerOf(path string) owner {
+	dir := filepath.Dir(path)
+	if packages, ok := pythonPackages(dir); ok {
+		return wheel(packages, dir)
+	}
+	if strings.HasPrefix(path, s.at("/usr/lib/")) || strings.HasPrefix(path, s.at("/lib/")) {
+		return s.debian(filepath.Base(path))
+	}
+	return owner{}
+}
+
+// pythonPackages gives the directory of a Python environment that holds packages
+// and has dir in it.
+func pythonPackages(dir string) (string, bool) {
+	for ; len(dir) > 1; dir = filepath.Dir(dir) {
+		if base := filepath.Base(dir); base == "site-packages" || base == "dist-packages" {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// wheelName takes apart "nvidia_cudnn_cu12-9.14.0.64.dist-info".
+var wheelName = regexp.MustCompile(`^(.+?)-([0-9][^-]*)\.dist-info$`)
+
+var forCUDA = regexp.MustCompile(`_cu(\d+)`)
+
+// wheel finds the wheel that a directory of libraries belongs to. Two that share
+// the directory, as those of one library for two CUDAs do, overwrite each other:
+// nothing is known then.
+func wheel(packages, dir string) owner {
+	rest, err := filepath.Rel(packages, dir)
+	if err != nil {
+		return owner{}
+	}
+	parts := strings.Split(filepath.ToSlash(rest), "/")
+	pattern := parts[0] // "tensorrt_libs", "onnxruntime"
+	switch {
+	case parts[0] == "nvidia" && len(parts) > 1:
+		pattern = "nvidia_" + parts[1]
+	case parts[0] == "tensorrt_libs":
+		pattern = "tensorrt*_libs"
+	case parts[0] == "onnxruntime":
+		pattern = "onnxruntime_gpu"
+	}
+	found, _ := filepath.Glob(escapeGlob(packages) + "/" + pattern + "*.dist-info") // the pattern is well formed
+	if len(found) != 1 {
+		return owner{}
+	}
+	m := wheelName.FindStringSubmatch(filepath.Base(found[0]))
+	if m == nil {
+		return owner{}
+	}
+	o := owner{version: m[2]}
+	if n := forCUDA.FindStringSubmatch(m[1]); n != nil {
+		o.cuda, _ = strconv.Atoi(n[1]) // digits
+	}
+	return o
+}
+
+var (
+	debianCUDA  = regexp.MustCompile(`-cuda-(\d+)`)   // of a package's name: libcudnn9-cuda-12
+	debianBuilt = regexp.MustCompile(`\+cuda(\d+)\.`) // of a version: 10.6.0.26-1+cuda12.6
+)
+
+// debian finds the package of a library such as libcudnn.so.9.14.0.
+func (s *system) debian(file string) owner {
+	stem, rest, _ := strings.Cut(file, ".so.")
+	major, _, _ := strings.Cut(rest, ".")
+	for name, version := range s.packages() {
+		if name != stem+major && !strings.HasPrefix(name, stem+major+"-cuda-") {
+			continue
+		}
+		upstream, _, _ := strings.Cut(version, "-")
+		o := owner{version: upstream}
+		for _, m := range [][]string{debianCUDA.FindStringSubmatch(name), debianBuilt.FindStringSubmatch(version)} {
+			if m != nil {
+				o.cuda, _ = strconv.Atoi(m[1]) // digits
+			}
+		}
+		return o
+	}
+	return owner{}
+}
+
+// packages lists NVIDIA's packages that dpkg has installed, with their versions.
+func (s *system) packages() map[string]string {
+	if s.installed != nil {
+		return s.installed
+	}
+	s.installed = map[string]string{}
+	f, err := os.Open(s.at("/var/lib/dpkg/status"))
+	if err != nil {
+		return s.installed
+	}
+	defer f.Close()
+	name, there := "", false
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), ": ")
+		switch key {
+		case "Package":
+			name, there = value, false
+		case "Status":
+			there = strings.HasSuffix(value, " installed")
+		case "Version":
+			if there && (strings.HasPrefix(name, "libcudnn") || strings.HasPrefix(name, "libnv") || strings.HasPrefix(name, "cuda-")) {
+				s.installed[name] = value
+			}
+		}
+	}
+	return s.installed
+}
+
+// cudaOfName knows the CUDA of libraries whose numbers follow it.
+func cudaOfName(name string) int {
+	stem, rest, _ := strings.Cut(name, ".so.")
+	text, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	switch stem {
+	case "libcudart", "libcublas", "libcublasLt", "libnvrtc":
+		return n
+	case "libcufft":
+		return n + 1 // libcufft.so.11 is of CUDA 12
+	}
+	return 0
+}
+
+// sharedName says that a library has one name for several CUDAs and serves only one
+// of them.
+func sharedName(name string) bool {
+	return strings.HasPrefix(name, "libcudnn") || strings.HasPrefix(name, "libnvinfer") || strings.HasPrefix(name, "libnvonnxparser")
+}
+
+// cudaOfNeeds is the CUDA of what a library is linked with, 0 = of none, or of two.
+func cudaOfNeeds(needed []string) int {
+	cuda := 0
+	for _, n := range needed {
+		switch of := cudaOfName(n); {
+		case of == 0:
+		case cuda == 0:
+			cuda = of
+		case cuda != of:
+			return 0
+		}
+	}
+	return cuda
+}
+
+var releaseTag = regexp.MustCompile(`^VERS_(\d+\.\d+\.\d+)$`)
+
+// coreVersion reads the release of a core from the versions of its symbols.
+func coreVersion(path string) string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	versions, err := f.DynamicVersions()
+	if err != nil {
+		return ""
+	}
+	for _, v := range versions {
+		if m := releaseTag.FindStringSubmatch(v.Name); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+var releaseText = regexp.MustCompile(`\x00(1\.(?:1[7-9]|[2-9]\d)\.\d+)\x00`)
+
+// providerVersion finds the release that a provider was built with among its
+// constants, "" where that is not clear.
+func providerVersion(path string) string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	section := f.Section(".rodata")
+	if section == nil {
+		return ""
+	}
+	data, err := section.Data()
+	if err != nil {
+		return ""
+	}
+	found := ""
+	for {
+		// A regular expression over tens of megabytes takes its time: look closer
+		// only where a text begins with the number.
+		i := bytes.Index(data, []byte("\x001."))
+		if i < 0 {
+			return found
+		}
+		if m := releaseText.FindSubmatch(data[i:min(i+16, len(data))]); m != nil && bytes.HasPrefix(data[i+1:], m[1]) {
+			if found != "" && found != string(m[1]) {
+				return ""
+			}
+			found = string(m[1])
+		}
+		data = data[i+1:]
+	}
+}
