@@ -32,7 +32,7 @@ func (o Options) WithGuard(g framepool.Guard) Options {
 // Engines are the decoders that the options stand for, best first.
 func Engines(o Options) string {
 	own, _ := softwareDecoder(o.Info.Codec)
-	list, err := engines(&o, own)
+	list, _, err := engines(&o, own)
 	if err != nil {
 		return err.Error()
 	}

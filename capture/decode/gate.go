@@ -38,7 +38,8 @@ type gate struct {
 	draining bool
 
 	// H.264 on the GPU: libavcodec was not emptied after a loss, so it takes what
-	// follows for whole. Only a random access point counts.
+	// follows for whole. Only a random access point counts. With a blind engine
+	// it is never otherwise.
 	strict bool
 	starts int // random access points so far, to 2
 
@@ -106,6 +107,11 @@ func (g *gate) arrive(u *unit) {
 // A stream without them needs what libavcodec makes of recovery points, for
 // which it must be flushed.
 func (g *gate) resumes(e engine) bool {
+	if e.blind() {
+		// To be set up anew takes such a decoder longer still.
+		g.strict = g.codec != capture.MJPEG
+		return g.strict && g.starts > 1
+	}
 	g.strict = e.nvdec && g.codec == capture.H264 && g.starts > 1
 	return g.strict
 }

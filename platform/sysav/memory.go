@@ -37,4 +37,3 @@ func cString(s string) *byte {
 	copy(b, s)
 	return &b[0]
 }
-
