@@ -293,7 +293,7 @@ func (g *GPU) serve(o *decode.Options) {
 	if g.mapper != nil {
 		o.Mapper = g.mapper
 	}
-	o.Installed = g.card.Integrated
+	o.Installed = o.Installed || g.card.Integrated
 	o.CUDA, o.NoCUDA, o.Lost = g.decoder, g.noDecoder, g.dev.Lost()
 	if g.queue != nil {
 		o.Queue = g.queue

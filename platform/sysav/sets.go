@@ -69,10 +69,10 @@ func (s *sets) with(parts [][]byte, first bool) [][]byte {
 // kind is 1 for a video, 2 for a sequence, 3 for a picture parameter set.
 func (s *sets) kind(n []byte) (int, bool) {
 	switch {
-	case s.codec == "h264" && len(n) > 4:
+	case s.codec == "h264" && len(n) > 1:
 		k := int(n[0]&31) - 5 // 7 and 8
-		return k, k == 2 || k == 3
-	case s.codec == "hevc" && len(n) > 4:
+		return k, k == 2 && len(n) > 4 || k == 3
+	case s.codec == "hevc" && len(n) > 2:
 		k := int(n[0]>>1&63) - 31 // 32 to 34
 		return k, k >= 1 && k <= 3
 	}
