@@ -45,6 +45,7 @@ type Options struct {
 
 	engines []engine                      // for tests: in place of those that Decoder means
 	fail    func(e engine, u *unit) error // for tests: the engine's answer to a unit
+	timeout time.Duration                 // for tests: of calls into System's decoders
 	guard   framepool.Guard               // for tests: pages beside the slots that fault
 }
 

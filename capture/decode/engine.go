@@ -179,7 +179,8 @@ func (d *Decoder) openEngine() error {
 func (d *Decoder) openSystem(e engine) error {
 	dec, err := e.system.NewDecoder(sysav.Options{
 		Decoder: e.name, Codec: d.codec, Extradata: d.sets(), Threads: d.opts.Threads, Allocate: d.pools.allocate,
-		Shape: func(sets [][]byte) sysav.Shape { return shapeOf(d.opts.Info.Codec, sets) },
+		Shape:   func(sets [][]byte) sysav.Shape { return shapeOf(d.opts.Info.Codec, sets) },
+		Timeout: d.opts.timeout,
 	})
 	if err != nil {
 		return err
@@ -192,7 +193,8 @@ func (d *Decoder) openSystem(e engine) error {
 func (d *Decoder) begins(e engine, dec codec) {
 	d.dec, d.health = dec, health{}
 	d.pools.copies.Store(e.system != nil)
-	d.gate.strict = e.blind() && d.gate.codec != capture.MJPEG
+	d.gate.late = e.blind() && d.gate.codec != capture.MJPEG
+	d.gate.strict = d.gate.late
 	d.info.Name = e.String()
 }
 

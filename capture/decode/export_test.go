@@ -2,6 +2,7 @@ package decode
 
 import (
 	"strings"
+	"time"
 
 	"edgecam/framepool"
 	"edgecam/platform/avcodec"
@@ -26,6 +27,12 @@ func (o Options) WithEngines(fail func(n int64) error, names ...string) Options 
 // WithGuard puts pages beside the slots that nobody may touch.
 func (o Options) WithGuard(g framepool.Guard) Options {
 	o.guard = g
+	return o
+}
+
+// WithTimeout bounds calls into the system's FFmpeg.
+func (o Options) WithTimeout(t time.Duration) Options {
+	o.timeout = t
 	return o
 }
 

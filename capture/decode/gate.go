@@ -43,6 +43,10 @@ type gate struct {
 	strict bool
 	starts int // random access points so far, to 2
 
+	// The engine gives pictures some units late, and in order: what comes behind the
+	// unit to start at is built on it, though its picture is not there yet.
+	late bool
+
 	unmarked bool // opened by patience: libavcodec goes on to call the pictures unrecovered
 
 	// H.265: group after group was damaged with no packet lost, so the bytes are not
@@ -67,8 +71,11 @@ func (g *gate) shut(key int64, t time.Time) {
 
 func (g *gate) close(key int64, t time.Time) {
 	if g.open {
-		g.open, g.start, g.from, g.since, g.unmarked = false, false, key, t, false
+		g.open, g.since, g.unmarked = false, t, false
+	} else if !g.late {
+		return
 	}
+	g.start, g.from = false, key
 }
 
 // arrive notes a unit before it is decoded.
@@ -76,7 +83,7 @@ func (g *gate) arrive(u *unit) {
 	if g.since.IsZero() {
 		g.since = u.received
 	}
-	u.waiting = !g.open
+	u.waiting = !g.open && !(g.late && g.start)
 	g.start = g.start || u.randomAccess
 	g.soil = g.soil || u.waiting && !g.start && g.codec == capture.H264
 	if !u.randomAccess {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -31,14 +32,10 @@ func Build(tb testing.TB) *Library {
 	real := installed(tb)
 	dir := tb.TempDir()
 	l := &Library{Path: filepath.Join(dir, filepath.Base(real)), tb: tb}
-	file := filepath.Join(dir, "nvv4l2.c")
-	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+	// Each test has a copy, since the loader gives each file its own state.
+	built.Do(func() { compile(tb, real) })
+	if err := os.WriteFile(l.Path, content, 0o700); err != nil { //nolint:gosec // programs are loaded from it
 		tb.Fatal(err)
-	}
-	cmd := exec.CommandContext(tb.Context(), "gcc", "-shared", "-fPIC", "-O1", "-Wall", "-DREAL_CODEC=\""+real+"\"",
-		"-o", l.Path, file, "-Wl,--no-as-needed", real, "-lavutil", "-lpthread", "-ldl")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("build a libavcodec: %v\n%s", err, out)
 	}
 	handle, err := purego.Dlopen(l.Path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -55,6 +52,30 @@ func Build(tb testing.TB) *Library {
 		}
 	})
 	return l
+}
+
+// What was compiled in this process: that takes longer than many a test.
+var ( //nolint:gochecknoglobals // it only saves time
+	built   sync.Once
+	content []byte
+)
+
+func compile(tb testing.TB, real string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	file, out := filepath.Join(dir, "nvv4l2.c"), filepath.Join(dir, "out.so")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.CommandContext(tb.Context(), "gcc", "-shared", "-fPIC", "-O1", "-Wall", "-DREAL_CODEC=\""+real+"\"",
+		"-o", out, file, "-Wl,--no-as-needed", real, "-lavutil", "-lpthread", "-ldl")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("build a libavcodec: %v\n%s", err, text)
+	}
+	var err error
+	if content, err = os.ReadFile(out); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // installed is the libavcodec of the headers that gcc finds.
