@@ -101,12 +101,14 @@ func TestSystemEngines(t *testing.T) {
 		{"a name that both have", decode.Options{System: found, Decoder: "h264"}, "h264"},
 		{"a name", decode.Options{System: found, Decoder: "h264_nvv4l2dec"}, "h264_nvv4l2dec (system FFmpeg 59)"},
 		{
-			"a name that nobody has", decode.Options{System: found, Decoder: "h264_none"},
+			"a name that nobody has",
+			decode.Options{System: found, Decoder: "h264_none"},
 			"unsupported decoder h264_none: neither edgecam's FFmpeg nor the system's (libavcodec VERSION at PATH) has it; set decoder to auto or software",
 		},
 		{"auto without the system's", decode.Options{System: nothing, Installed: true}, "h264_v4l2m2m, h264"},
 		{
-			"a name without the system's", decode.Options{System: nothing, Decoder: "h264_nvv4l2dec"},
+			"a name without the system's",
+			decode.Options{System: nothing, Decoder: "h264_nvv4l2dec"},
 			"unsupported decoder h264_nvv4l2dec: the system's FFmpeg: open libavcodec.so.1 at libavcodec.so.1: is not installed; " +
 				"install NVIDIA's build of FFmpeg, or name its libavcodec in EDGECAM_LIBAVCODEC; set decoder to auto or software",
 		},

@@ -50,9 +50,14 @@ func gridColours() [gridRows * gridColumns][3]int {
 // checkup is what the known picture said of a decoder.
 type checkup struct {
 	once     sync.Once
+	began    time.Time
 	squeezed bool // pictures of full range come out in the other one
 	err      error
 }
+
+// checkAgain is how long a decoder stays failed that did not give the known
+// picture. A device may have been busy; but every camera waits for the answer.
+const checkAgain = time.Minute
 
 // checkSelf proves with a decoder in software that the library is understood.
 func (l *Library) checkSelf() error {
@@ -72,13 +77,13 @@ func (l *Library) checkSelf() error {
 	return errors.New("has no decoder in software to test it with")
 }
 
-// checkup sends the known picture through a decoder, once in the life of the
-// library, and before the decoder's first camera.
+// checkup sends the known picture through a decoder before its first camera. What
+// passes is not asked again.
 func (l *Library) checkup(decoder string, timeout time.Duration) *checkup {
 	l.mu.Lock()
 	c := l.checked[decoder]
 	if c == nil {
-		c = &checkup{}
+		c = &checkup{began: time.Now()}
 		l.checked[decoder] = c
 	}
 	l.mu.Unlock()
@@ -86,12 +91,13 @@ func (l *Library) checkup(decoder string, timeout time.Duration) *checkup {
 	return c
 }
 
-// again forgets what was found of a decoder, so that the next camera asks anew: a
-// device may have been busy.
-func (l *Library) again(decoder string) {
+// failed forgets in time that a decoder did not serve.
+func (l *Library) failed(decoder string, c *checkup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.checked, decoder)
+	if time.Since(c.began) > checkAgain && l.checked[decoder] == c {
+		delete(l.checked, decoder)
+	}
 }
 
 // Hardware gives a picture for a unit when it has one, and not when it is asked: so

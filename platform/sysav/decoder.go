@@ -56,7 +56,7 @@ func (l *Library) NewDecoder(o Options) (*Decoder, error) {
 	if info.Hardware {
 		c := l.checkup(o.Decoder, o.Timeout)
 		if c.err != nil {
-			l.again(o.Decoder)
+			l.failed(o.Decoder, c)
 			return nil, d.hardware(c.err)
 		}
 		d.squeezed = c.squeezed

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -28,11 +29,10 @@ const envMore = "EDGECAM_TEST_LIBAVCODEC"
 // installed is a libavcodec of this machine.
 func installed(t testing.TB) string {
 	t.Helper()
+	dir := map[string]string{"amd64": "/usr/lib/x86_64-linux-gnu", "arm64": "/usr/lib/aarch64-linux-gnu"}[runtime.GOARCH]
 	for _, major := range []int{59, 58, 60, 61, 62} {
-		for _, dir := range []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"} {
-			if path := filepath.Join(dir, fmt.Sprintf("libavcodec.so.%d", major)); exists(path) {
-				return path
-			}
+		if path := filepath.Join(dir, fmt.Sprintf("libavcodec.so.%d", major)); exists(path) {
+			return path
 		}
 	}
 	t.Fatal("no libavcodec here: install libavcodec59")

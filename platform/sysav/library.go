@@ -113,6 +113,9 @@ var errAbsent = errors.New("is not installed")
 func loadError(path string, err error) error {
 	text := strings.TrimPrefix(err.Error(), path+": ")
 	if strings.HasPrefix(text, "cannot open shared object file") {
+		if strings.Contains(path, "/") && exists(path) {
+			return errors.New("is no library for this machine") // the loader's words are the same
+		}
 		return errAbsent
 	}
 	return errors.New(text)

@@ -34,7 +34,7 @@ func Build(tb testing.TB) *Library {
 	l := &Library{Path: filepath.Join(dir, filepath.Base(real)), tb: tb}
 	// Each test has a copy, since the loader gives each file its own state.
 	built.Do(func() { compile(tb, real) })
-	if err := os.WriteFile(l.Path, content, 0o700); err != nil { //nolint:gosec // programs are loaded from it
+	if err := os.WriteFile(l.Path, built.content, 0o700); err != nil { //nolint:gosec // programs are loaded from it
 		tb.Fatal(err)
 	}
 	handle, err := purego.Dlopen(l.Path, purego.RTLD_NOW|purego.RTLD_LOCAL)
@@ -55,10 +55,11 @@ func Build(tb testing.TB) *Library {
 }
 
 // What was compiled in this process: that takes longer than many a test.
-var ( //nolint:gochecknoglobals // it only saves time
-	built   sync.Once
+var built struct { //nolint:gochecknoglobals // it only saves time
+	sync.Once
+
 	content []byte
-)
+}
 
 func compile(tb testing.TB, real string) {
 	tb.Helper()
@@ -73,7 +74,7 @@ func compile(tb testing.TB, real string) {
 		tb.Fatalf("build a libavcodec: %v\n%s", err, text)
 	}
 	var err error
-	if content, err = os.ReadFile(out); err != nil {
+	if built.content, err = os.ReadFile(out); err != nil {
 		tb.Fatal(err)
 	}
 }
