@@ -85,7 +85,7 @@ type Source interface {
 
 // DecoderInfo says what a decoder is doing, for status.
 type DecoderInfo struct {
-	Name          string // FFmpeg's decoder name, e.g. "h264", "hevc_v4l2m2m", or "h264 (nvdec)"
+	Name          string // FFmpeg's decoder name, e.g. "h264", "h264 (nvdec)" or "h264_nvv4l2dec (system FFmpeg 60)"
 	Memory        string // "pinned", "heap" or "device"
 	Width, Height int    // of the last picture, visible samples; 0 before the first
 	PixelFormat   string // FFmpeg's name, e.g. "yuv420p"

@@ -11,6 +11,7 @@ import (
 	"edgecam/capture"
 	"edgecam/framepool"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/sysav"
 )
 
 // Options of a decoder.
@@ -34,6 +35,7 @@ type Options struct {
 	NoCUDA    string                  // why CUDA is nil, for the user
 	Lost      <-chan struct{}         // closed when the GPU does not answer any more. It may be nil
 	Installed bool                    // auto tries FFmpeg's nvv4l2dec and v4l2m2m decoders: for a Jetson
+	System    *sysav.System           // the machine's FFmpeg, for decoders that Library lacks. It may be nil
 	Queue     Turnstile               // passed around each call that may wait for the GPU's decoder. It may be nil
 	CPU       Turnstile               // passed around each call that decodes in software. It may be nil
 
@@ -43,6 +45,7 @@ type Options struct {
 
 	engines []engine                      // for tests: in place of those that Decoder means
 	fail    func(e engine, u *unit) error // for tests: the engine's answer to a unit
+	timeout time.Duration                 // for tests: of calls into System's decoders
 	guard   framepool.Guard               // for tests: pages beside the slots that fault
 }
 
@@ -54,7 +57,7 @@ type Decoder struct {
 	codec     string   // FFmpeg's name
 	engines   []engine // the one in use and those that can take over
 	described [][]byte // parameter sets of the session's description
-	dec       *avcodec.Decoder
+	dec       codec
 	health    health
 	log       *slog.Logger
 	now       func() time.Time
@@ -93,7 +96,7 @@ func New(o Options) (*Decoder, error) {
 		return nil, fmt.Errorf("open decoder for camera %s: no libavcodec", o.Camera)
 	}
 	o.ReaderSlots = cmp.Or(o.ReaderSlots, defaultReaderSlots)
-	list, err := engines(&o, own)
+	list, note, err := engines(&o, own)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +104,7 @@ func New(o Options) (*Decoder, error) {
 		list = o.engines
 	}
 	d := &Decoder{opts: o, codec: own, engines: list, log: o.Logger, now: o.Now}
+	d.info.Note = note
 	d.setUp()
 	d.described = d.filter.parameterSets(o.Info.ParameterSets)
 	if err := d.openFirst(); err != nil {
@@ -204,7 +208,7 @@ func (d *Decoder) prepare(au *capture.AccessUnit) error {
 	if !au.RandomAccess || !d.gate.soil {
 		return nil
 	}
-	if d.engines[0].hardware() {
+	if e := d.engines[0]; e.nvdec || e.blind() {
 		d.gate.soil = false
 		return nil // it conceals in its own way, and 50 ms to set up are no trifle
 	}

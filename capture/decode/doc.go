@@ -54,9 +54,11 @@
 // software decoder does: there, lost packets alone (AccessUnit.LossBefore) keep
 // damaged pictures away.
 //
-// On a Jetson the nvv4l2dec and v4l2m2m decoders of the installed FFmpeg are
-// tried. They have memory of their own, from which each picture is copied into
-// the pool once. This has not been run on a Jetson yet.
+// On a Jetson the nvv4l2dec and v4l2m2m decoders are tried, of the FFmpeg that the
+// program is linked with, else of the machine's own (platform/sysav). They have
+// memory of their own, from which each picture is copied into the pool once. They
+// tell nothing of damage and call every picture a key picture: after a loss only a
+// random access point counts. This has not been run on a Jetson yet.
 //
 // Interlaced video is not deinterlaced: both fields come as one frame.
 package decode

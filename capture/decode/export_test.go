@@ -2,6 +2,7 @@ package decode
 
 import (
 	"strings"
+	"time"
 
 	"edgecam/framepool"
 	"edgecam/platform/avcodec"
@@ -29,10 +30,16 @@ func (o Options) WithGuard(g framepool.Guard) Options {
 	return o
 }
 
+// WithTimeout bounds calls into the system's FFmpeg.
+func (o Options) WithTimeout(t time.Duration) Options {
+	o.timeout = t
+	return o
+}
+
 // Engines are the decoders that the options stand for, best first.
 func Engines(o Options) string {
 	own, _ := softwareDecoder(o.Info.Codec)
-	list, err := engines(&o, own)
+	list, _, err := engines(&o, own)
 	if err != nil {
 		return err.Error()
 	}

@@ -68,7 +68,7 @@ func enginesFault(e engine, err error) bool {
 	if !errors.As(err, &ae) {
 		return false
 	}
-	return ae.External() || e.installed && !ae.Invalid()
+	return ae.External() || (e.installed || e.system != nil) && !ae.Invalid()
 }
 
 // picture notes that one came.
@@ -125,9 +125,9 @@ func (d *Decoder) shut() {
 // giveUp ends the session of a decoder that has no other engine.
 func (d *Decoder) giveUp(cause error) error {
 	if he := new(avcodec.HardwareError); errors.As(cause, &he) {
-		return refused(he.Reason)
+		return refused(d.engines[0].option(), he.Reason)
 	}
-	return refused(cause.Error())
+	return refused(d.engines[0].option(), cause.Error())
 }
 
 // fallBack takes the next engine in place of the first.
@@ -135,7 +135,7 @@ func (d *Decoder) fallBack(u *unit, cause error) error {
 	d.note(cause)
 	// What a decoder holds that only refused a new geometry is whole. One that
 	// failed has nothing to say any more, and may hang.
-	if errors.As(cause, new(*avcodec.HardwareError)) {
+	if d.engines[0].nvdec && errors.As(cause, new(*avcodec.HardwareError)) {
 		d.drain()
 	}
 	d.dec.Lines(d.lines.line)
@@ -144,7 +144,7 @@ func (d *Decoder) fallBack(u *unit, cause error) error {
 	if err := d.openFirst(); err != nil {
 		return err
 	}
-	d.gate.soil, d.gate.strict = false, false
+	d.gate.soil = false
 	if !u.randomAccess || u.settled {
 		d.gate.close(u.key, u.received) // its references went with the old engine
 		u.waiting = !d.gate.open

@@ -38,9 +38,14 @@ type gate struct {
 	draining bool
 
 	// H.264 on the GPU: libavcodec was not emptied after a loss, so it takes what
-	// follows for whole. Only a random access point counts.
+	// follows for whole. Only a random access point counts. With a blind engine
+	// it is never otherwise.
 	strict bool
 	starts int // random access points so far, to 2
+
+	// The engine gives pictures some units late, and in order: what comes behind the
+	// unit to start at is built on it, though its picture is not there yet.
+	late bool
 
 	unmarked bool // opened by patience: libavcodec goes on to call the pictures unrecovered
 
@@ -66,8 +71,11 @@ func (g *gate) shut(key int64, t time.Time) {
 
 func (g *gate) close(key int64, t time.Time) {
 	if g.open {
-		g.open, g.start, g.from, g.since, g.unmarked = false, false, key, t, false
+		g.open, g.since, g.unmarked = false, t, false
+	} else if !g.late {
+		return
 	}
+	g.start, g.from = false, key
 }
 
 // arrive notes a unit before it is decoded.
@@ -75,7 +83,7 @@ func (g *gate) arrive(u *unit) {
 	if g.since.IsZero() {
 		g.since = u.received
 	}
-	u.waiting = !g.open
+	u.waiting = !g.open && !(g.late && g.start)
 	g.start = g.start || u.randomAccess
 	g.soil = g.soil || u.waiting && !g.start && g.codec == capture.H264
 	if !u.randomAccess {
@@ -106,6 +114,11 @@ func (g *gate) arrive(u *unit) {
 // A stream without them needs what libavcodec makes of recovery points, for
 // which it must be flushed.
 func (g *gate) resumes(e engine) bool {
+	if e.blind() {
+		// To be set up anew takes such a decoder longer still.
+		g.strict = g.codec != capture.MJPEG
+		return g.strict && g.starts > 1
+	}
 	g.strict = e.nvdec && g.codec == capture.H264 && g.starts > 1
 	return g.strict
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"edgecam/capture"
 	"edgecam/framepool"
@@ -22,6 +23,8 @@ type pools struct {
 	opts *Options
 	need *need
 	log  *slog.Logger
+
+	copies atomic.Bool // the decoder has memory of its own, and fills one slot at a time
 
 	mu      sync.Mutex
 	current *framepool.Pool // nil before the first picture
@@ -50,7 +53,11 @@ func (e *MemoryError) Unwrap() []error { return []error{e.UnsupportedError, e.Er
 // seconds on a busy machine, and whoever asks for the camera's state would wait.
 func (p *pools) allocate(q avcodec.Request) (avcodec.Ring, error) {
 	p.retire()
-	pool, readers, err := p.makePool(q, p.need.slots())
+	hold := p.need.slots()
+	if p.copies.Load() {
+		hold = 1
+	}
+	pool, readers, err := p.makePool(q, hold)
 	if err != nil {
 		return avcodec.Ring{}, err
 	}

@@ -12,6 +12,9 @@ func (d *Decoder) picture(p *avcodec.Picture) {
 	if u == nil {
 		return // its unit was given up before
 	}
+	if d.engines[0].blind() {
+		p.Key = u.randomAccess
+	}
 	if reason := d.gate.judge(p, u); reason != "" {
 		if reason == DropDamaged {
 			d.lose(u, reason)

@@ -10,7 +10,7 @@ func (d *Decoder) turnstile() Turnstile {
 	switch e := d.engines[0]; {
 	case e.nvdec:
 		return d.opts.Queue
-	case e.installed:
+	case e.blind():
 		return nil
 	}
 	return d.opts.CPU

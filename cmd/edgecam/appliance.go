@@ -18,6 +18,7 @@ import (
 	"edgecam/platform/cuda"
 	"edgecam/platform/heap"
 	"edgecam/platform/nvml"
+	"edgecam/platform/sysav"
 	"edgecam/web"
 )
 
@@ -74,6 +75,7 @@ func (a *appliance) build(ctx context.Context) (err error) {
 	budget := framepool.NewBudget(limit)
 	o := pipeline.Options{
 		Config: a.cfg, Bad: a.bad, GPUs: a.infer.gpus, Unused: a.infer.unused, EngineProblem: a.infer.problem, Budget: budget, Codecs: a.codecs,
+		FFmpeg: sysav.New(), Board: box.Jetson != nil && box.Jetson.Unsupported == "",
 		System: describe(box, a.cfg, a.infer, why), Version: version, Logger: a.logger,
 	}
 	o.Cards = a.openMeters()

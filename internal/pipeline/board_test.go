@@ -20,6 +20,7 @@ func TestBoardDecodesWithoutGPU(t *testing.T) {
 		t.Skip("this FFmpeg has no h264_v4l2m2m")
 	}
 	b := startOn(t, sim.Options{Cameras: make([]sim.Camera, 1)}, nil, small(t), func(o *pipeline.Options) {
+		o.Board = true
 		o.System.Platform.Jetson = &web.Jetson{Model: "NVIDIA Jetson AGX Orin Developer Kit", PowerMode: "MAXN"}
 	})
 	waitFor(t, "the camera to be live", func() bool {

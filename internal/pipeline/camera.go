@@ -312,8 +312,7 @@ func (c *camera) newDecoder(info capture.StreamInfo) (capture.Decoder, error) {
 	o := decode.Options{
 		Camera: c.id, Info: info, Decoder: c.cfg.Decoder, Library: c.p.codecs, Seq: c.seq,
 		Budget: c.p.budget, Node: -1, Lock: c.p.cfg.Memory.Lock, HugePages: c.p.cfg.Memory.HugePages,
-		CPU: c.p.software, Logger: c.p.logger,
-		Installed: c.p.system.Platform.Jetson != nil, // a board's decoder is none of its GPU's
+		CPU: c.p.software, System: c.p.ffmpeg, Installed: c.p.board, Logger: c.p.logger,
 	}
 	c.gpu().serve(&o)
 	d, err := decode.New(o)

@@ -21,6 +21,7 @@ import (
 	"edgecam/internal/config"
 	"edgecam/internal/event"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/sysav"
 	"edgecam/web"
 )
 
@@ -53,7 +54,9 @@ type Options struct {
 	Cards      []CardMeter // of the GPUs in use, as far as they tell
 	Budget     *framepool.Budget
 	Codecs     *avcodec.Library
-	System     web.System // what does not change while the pipeline runs
+	FFmpeg     *sysav.System // the machine's own, for decoders that Codecs lack. It may be nil
+	Board      bool          // the machine has decoders of its own that "auto" shall use: a Jetson
+	System     web.System    // what does not change while the pipeline runs
 	Version    string
 	Logger     *slog.Logger
 
@@ -69,6 +72,8 @@ type Pipeline struct {
 	unused        []UnusedGPU
 	budget        *framepool.Budget
 	codecs        *avcodec.Library
+	ffmpeg        *sysav.System // the machine's own
+	board         bool          // with decoders of its own: a Jetson
 	hosts         capture.Hosts // of all cameras, through every reload
 	system        web.System
 	version       string
@@ -125,7 +130,7 @@ func New(o Options) (*Pipeline, error) {
 	now := time.Now
 	p := &Pipeline{
 		cfg: o.Config, current: o.Config, engineProblem: o.EngineProblem, engineStats: newEngineStats(), unused: o.Unused,
-		budget: o.Budget, codecs: o.Codecs, system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
+		budget: o.Budget, codecs: o.Codecs, ffmpeg: o.FFmpeg, board: o.Board, system: o.System, version: o.Version, logger: o.Logger, now: now, start: now(),
 		prober: capture.NewProber(), broker: event.NewBroker(), cameras: map[string]*running{}, homes: map[string]int{}, loads: map[string]float64{},
 		outage: make(chan struct{}), started: make(chan struct{}),
 	}
