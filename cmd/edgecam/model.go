@@ -71,7 +71,7 @@ func newModelInspect() *cobra.Command {
 }
 
 func (o *inspectOptions) overrides() (model.Overrides, error) {
-	v := model.Overrides{LabelsFile: o.labels, Family: o.family, Layout: o.layout, Color: o.color, Letterbox: o.letterbox, IoU: o.iou}
+	v := model.Overrides{LabelsFile: o.labels, Family: model.Canonical(o.family), Layout: o.layout, Color: o.color, Letterbox: o.letterbox, IoU: o.iou}
 	if o.size != "" {
 		var rest string
 		if n, _ := fmt.Sscanf(o.size+" .", "%dx%d %s", &v.Width, &v.Height, &rest); n != 3 || rest != "." || v.Width < 1 || v.Height < 1 {

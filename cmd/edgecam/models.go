@@ -70,7 +70,7 @@ func stampOf(file string, o model.Overrides) (string, error) {
 
 func overridesOf(m config.Model) model.Overrides {
 	o := model.Overrides{
-		Family: m.Family, Layout: m.Input.Layout, Color: m.Input.Color, Letterbox: m.Input.Letterbox,
+		Family: model.Canonical(m.Family), Layout: m.Input.Layout, Color: m.Input.Color, Letterbox: m.Input.Letterbox,
 		Mean: three(m.Input.Mean), Std: three(m.Input.Std),
 		Labels: m.Labels.Names, LabelsFile: m.Labels.File, IoU: float32(m.NMS.IoU), ClassAgnostic: m.NMS.ClassAgnostic,
 	}
