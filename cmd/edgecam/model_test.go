@@ -129,7 +129,7 @@ func TestModelInspectRefuses(t *testing.T) {
 		{"labels are asked for", []string{modelFile(t, "yolov10", 3)}, exitFailed, "set inference.model.labels: ", "Try: set inference.model.labels"},
 		{"labels that do not fit", []string{modelFile(t, "yolov8", 3), "--labels", labels}, exitFailed, "refused: output output0 float32[N,7,2100] gives 3 classes, " + labels + " lists 2 labels", "gives 3 classes"},
 		{"TensorRT alone", []string{modelFile(t, "efficientnms", 2), "--labels", labels}, exitOK, "providers  tensorrt", ""},
-		{"no model", []string{labels}, exitFailed, "", "is no ONNX model, or a damaged one"},
+		{"no model", []string{labels}, exitFailed, "", "is a file of text, no ONNX model"},
 		{"no file", []string{"/nonexistent/model.onnx"}, exitFailed, "", "load model /nonexistent/model.onnx: no such file or directory"},
 		{"size that is none", []string{labels, "--size", "640"}, exitUsage, "", `--size is "640", wanted like 640x640`},
 		{"unknown family", []string{labels, "--family", "yolo"}, exitUsage, "", `inference.model.family is "yolo"`},

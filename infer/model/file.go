@@ -93,8 +93,8 @@ func digest(f io.ReaderAt, size int64) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// external finds the files beside the model that hold weights, and gives their bytes together.
-func external(g *onnx.Graph, dir string) (files []string, size int64, err error) {
+// external finds the files beside the model that hold weights, and gives their bytes together. The stamp changes with them.
+func external(g *onnx.Graph, dir string) (files []string, size int64, stamp string, err error) {
 	needs := map[string]int64{}
 	for _, t := range tensors(g, nil) {
 		e := t.External
@@ -102,17 +102,17 @@ func external(g *onnx.Graph, dir string) (files []string, size int64, err error)
 			continue
 		}
 		if e.Location == "" || !filepath.IsLocal(filepath.FromSlash(e.Location)) {
-			return nil, 0, fmt.Errorf("keeps weights in %q, which is not a file beside it", e.Location)
+			return nil, 0, "", fmt.Errorf("keeps weights in %q, which is not a file beside it", e.Location)
 		}
 		if e.Offset > 1<<50 || e.Length > 1<<50 {
-			return nil, 0, fmt.Errorf("keeps weights in %q from byte %d on, which cannot be", e.Location, e.Offset)
+			return nil, 0, "", fmt.Errorf("keeps weights in %q from byte %d on, which cannot be", e.Location, e.Offset)
 		}
 		length := e.Length
 		if length == 0 { // to the end: as much as the shape says
 			length = t.Elements() * int64(t.Type.Bytes())
 		}
 		if length < 0 || length > 1<<50 {
-			return nil, 0, fmt.Errorf("has a tensor of %v numbers, which cannot be", t.Dims)
+			return nil, 0, "", fmt.Errorf("has a tensor of %v numbers, which cannot be", t.Dims)
 		}
 		needs[e.Location] = max(needs[e.Location], e.Offset+length)
 		if !slices.Contains(files, e.Location) {
@@ -120,42 +120,43 @@ func external(g *onnx.Graph, dir string) (files []string, size int64, err error)
 		}
 	}
 	for _, name := range files {
-		n, err := beside(dir, name)
-		if err == nil && n < needs[name] {
-			err = fmt.Errorf("which is cut off: it has %d bytes and should have at least %d", n, needs[name])
+		info, err := beside(dir, name)
+		if err == nil && info.Size() < needs[name] {
+			err = fmt.Errorf("which is cut off: it has %d bytes and should have at least %d", info.Size(), needs[name])
 		}
 		if err != nil {
-			return files, size, fmt.Errorf("keeps its weights in %q, %w", name, err)
+			return files, size, stamp, fmt.Errorf("keeps its weights in %q, %w", name, err)
 		}
-		size += n
+		size += info.Size()
+		stamp += fmt.Sprintf("%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 	}
-	return files, size, nil
+	return files, size, stamp, nil
 }
 
-// beside gives the size of a file of weights. A link that leads elsewhere is refused, as ONNX Runtime does.
-func beside(dir, name string) (int64, error) {
+// beside finds a file of weights. A link that leads elsewhere is refused, as ONNX Runtime does.
+func beside(dir, name string) (os.FileInfo, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0, errors.New("which is not beside it: copy both files")
+		return nil, errors.New("which is not beside it: copy both files")
 	case err != nil:
-		return 0, fmt.Errorf("which cannot be read: %w", reason(err))
+		return nil, fmt.Errorf("which cannot be read: %w", reason(err))
 	case !info.Mode().IsRegular():
-		return 0, errors.New("which is not a regular file")
+		return nil, errors.New("which is not a regular file")
 	}
 	at, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return 0, fmt.Errorf("which cannot be read: %w", reason(err))
+		return nil, fmt.Errorf("which cannot be read: %w", reason(err))
 	}
 	root, err := filepath.EvalSymlinks(cmp.Or(dir, "."))
 	if err != nil {
-		return 0, fmt.Errorf("which cannot be read: %w", reason(err))
+		return nil, fmt.Errorf("which cannot be read: %w", reason(err))
 	}
 	if to, err := filepath.Rel(root, at); err != nil || !filepath.IsLocal(to) {
-		return 0, errors.New("which is a link out of its directory: put the file itself there")
+		return nil, errors.New("which is a link out of its directory: put the file itself there")
 	}
-	return info.Size(), nil
+	return info, nil
 }
 
 // tensors are all constants of a graph and those inside of it.

@@ -106,7 +106,8 @@ func (r *Report) load(f io.ReaderAt, size int64, o Overrides, dir string) error 
 	}
 	r.IR, r.Opset, r.Producer, r.Metadata = int(m.IR), int(m.Opsets[""]), producer(m), m.Metadata
 	in := &inspector{rep: r, o: o, model: m, g: newGraph(m.Graph)}
-	files, more, err := external(m.Graph, dir)
+	files, more, stamp, err := external(m.Graph, dir)
+	r.Weights = stamp
 	if r.External, r.Bytes = files, size+more; err != nil {
 		in.refuse("%v", err)
 	}

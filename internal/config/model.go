@@ -50,10 +50,12 @@ type Labels struct {
 }
 
 // ModelProblem is something wrong with a model: Key is the key of its mapping
-// that would mend it, "" where none would.
+// that would mend it, "" where none would. File says that the file itself is what is
+// wrong, so that its name is told.
 type ModelProblem struct {
-	Key string
-	Err error
+	Key  string
+	Err  error
+	File bool
 }
 
 // Named gives every model by its name, inference.model as DefaultModel, with its
@@ -154,7 +156,7 @@ func (d *decoder) checkModels(i *Inference, o Options) map[string][]string {
 			at, value := path, ""
 			if p.Key != "" {
 				at = join(path, p.Key)
-			} else if m.File != "" {
+			} else if p.File {
 				value = m.File
 			}
 			d.failAt(at, value, p.Err)
