@@ -177,6 +177,24 @@ func TestBigFile(t *testing.T) {
 	}
 }
 
+// BenchmarkInspect looks into a file of 100 MB, nearly all of it weights.
+func BenchmarkInspect(b *testing.B) {
+	const megabytes = 100
+	var g fixture.Graph
+	g.Input("images", onnx.Float32, 1, 3, 320, 320)
+	g.Tensor(onnx.Float32, make([]byte, megabytes<<20), megabytes<<18)
+	g.As("output0", g.Floats(make([]float32, 84*2100), 1, 84, 2100))
+	g.Output("output0", onnx.Float32, 1, 84, 2100)
+	path := write(b, g.Bytes())
+	b.SetBytes(megabytes << 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := model.Inspect(path, model.Overrides{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // TestDamaged changes a few bytes of good files at random and wants an answer to each, whatever it is.
 func TestDamaged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
