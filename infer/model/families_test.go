@@ -71,7 +71,7 @@ func short(l *infer.Layout) string {
 // TestFamilies wants every family to be recognised for what it is, with batches fixed and free.
 func TestFamilies(t *testing.T) {
 	ask := map[string]bool{} // those whose files cannot tell how many classes there are
-	for _, f := range []string{"ssd-tf", "ssd-torchvision", "yolo-nas/batch", "yolo-nas/flat", "yolov7/end2end", "yolov10"} {
+	for _, f := range []string{"ssd-tf", "ssd-torchvision", "yolo-nas/batch", "yolo-nas/flat", "yolov7/end2end", "yolov10", "rt-detr/finished"} {
 		ask[f] = true
 	}
 	tests := map[string]struct{ family, layout string }{
@@ -95,6 +95,7 @@ func TestFamilies(t *testing.T) {
 		"yolo-nas/batch":      {"efficientnms", "listed 100×4 xyxy plain input_pixels box@0 scores@0 class@0"},
 		"rt-detr":             {"rt-detr", "listed 300×4 xyxy plain input_pixels box@0 scores@0 class@0"},
 		"rt-detr/ultralytics": {"rt-detr", "joined 300×84 cxcywh plain fractions box@0 scores@4"},
+		"rt-detr/finished":    {"rt-detr", "end_to_end 300×6 cxcywh plain fractions box@0 scores@4 class@5"},
 		"rt-detr/logits":      {"rt-detr", "split 300×4 cxcywh plain fractions box@0 scores@0 sigmoid"},
 		"d-fine":              {"d-fine", "listed 300×4 xyxy plain input_pixels box@0 scores@0 class@0"},
 		"rf-detr":             {"rf-detr", "split 300×4 cxcywh plain fractions box@0 scores@0 sigmoid"},
