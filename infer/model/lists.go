@@ -234,6 +234,9 @@ func chosen(in *inspector) []match {
 
 // finishedRows looks for one tensor whose rows are detections: box, score, class.
 func finishedRows(in *inspector) []match {
+	if in.paddle() {
+		return nil // whose rows begin with the class
+	}
 	var found []match
 	for i := range in.outs {
 		t := &in.outs[i]

@@ -43,7 +43,7 @@ func TestOthers(t *testing.T) {
 		{"YOLOv4 raw", "tf2onnx", map[string][]int{"a": {1, 40, 40, 3, 85}, "b": {1, 20, 20, 3, 85}, "c": {1, 10, 10, 3, 85}}, "these are raw heads with anchors (YOLOv3, YOLOv4, YOLOv5, YOLOv7)"},
 		{"YOLOv2", "CoreMLTools", map[string][]int{"grid": {1, 425, 10, 10}}, "this is a raw head with anchors, as of YOLOv2"},
 		{"YOLOv3 of the zoo", "keras2onnx", map[string][]int{"yolonms_layer_1/ExpandDims_1:0": {1, 10647, 4}, "yolonms_layer_1/ExpandDims_3:0": {1, 80, 10647}, "yolonms_layer_1/concat_2:0": {1, 50, 3}}, "YOLOv3 of the ONNX model zoo"},
-		{"PP-YOLOE", "PaddlePaddle", map[string][]int{"multiclass_nms3_0.tmp_0": {1, 100, 9}}, "PaddleDetection wrote it (PP-YOLOE, PicoDet)"},
+		{"PP-YOLOE", "PaddlePaddle", map[string][]int{"multiclass_nms3_0.tmp_0": {1, 100, 6}}, "PaddleDetection wrote it (PP-YOLOE, PicoDet)"},
 		{"PicoDet", "PaddlePaddle", map[string][]int{
 			"s0": {1, 1600, 80}, "s1": {1, 400, 80}, "s2": {1, 100, 80}, "s3": {1, 25, 80}, "b0": {1, 1600, 32}, "b1": {1, 400, 32}, "b2": {1, 100, 32}, "b3": {1, 25, 32},
 		}, "PaddleDetection wrote it (PP-YOLOE, PicoDet)"},
@@ -223,7 +223,7 @@ func TestNamesThatLie(t *testing.T) {
 		if err == nil || len(r.Ask) != 1 || r.Ask[0].Key != "inference.model.labels" {
 			t.Errorf("%q: %+v, %v", names, r.Ask, err)
 		}
-		if r, err = model.InspectBytes("odd", d, model.Overrides{Labels: []string{"a", "b"}}); err != nil {
+		if _, err = model.InspectBytes("odd", d, model.Overrides{Labels: []string{"a", "b"}}); err != nil {
 			t.Errorf("%q with labels: %v", names, err)
 		}
 	}
