@@ -76,22 +76,17 @@ func (t *sum) add(d *Detection, best float32) {
 	t.y2 += w * d.Y2
 }
 
-// better orders by falling score; the rest only breaks ties.
+// better orders by falling score; the rest only breaks ties. The numbers are finite: cmp.Compare, which looks for NaN
+// first, takes a third of the time of a picture full of objects.
 func better(a, b Detection) int {
 	if a.Score != b.Score {
-		return cmp.Compare(b.Score, a.Score)
+		if a.Score > b.Score {
+			return -1
+		}
+		return 1
 	}
 	if a.Class != b.Class {
 		return cmp.Compare(a.Class, b.Class)
 	}
-	if a.X1 != b.X1 {
-		return cmp.Compare(a.X1, b.X1)
-	}
-	if a.Y1 != b.Y1 {
-		return cmp.Compare(a.Y1, b.Y1)
-	}
-	if a.X2 != b.X2 {
-		return cmp.Compare(a.X2, b.X2)
-	}
-	return cmp.Compare(a.Y2, b.Y2)
+	return cmp.Or(cmp.Compare(a.X1, b.X1), cmp.Compare(a.Y1, b.Y1), cmp.Compare(a.X2, b.X2), cmp.Compare(a.Y2, b.Y2))
 }

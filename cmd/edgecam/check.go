@@ -57,7 +57,7 @@ func (e *configError) Unwrap() error { return e.err }
 func configOptions(check modelCheck) config.Options {
 	return config.Options{
 		Env: os.Environ(), CheckURL: checkURL, CheckBuiltin: builtin.Check,
-		Families: model.Families(), CheckModel: check,
+		Families: model.Names(), CheckModel: check,
 	}
 }
 

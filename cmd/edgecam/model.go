@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ func newModel() *cobra.Command {
 type inspectOptions struct {
 	json            bool
 	image, out      string
+	camera, config  string
 	threshold       float32
 	library         string
 	labels          string
@@ -49,16 +51,18 @@ func newModelInspect() *cobra.Command {
 		Short: "Say what an ONNX file is, with the evidence, and whether it runs here",
 		Long: "Inspect reads an ONNX file (or " + builtin.NanoDetG + "): family, input, how the outputs are read, labels, cost, each with its\n" +
 			"evidence. What the file does not tell is asked for by the key of the configuration. With ONNX Runtime the model is\n" +
-			"run and timed; with --image its detections are listed and drawn into a PNG.\n" +
+			"run and timed; with --image, or with --camera and --config, what it finds in that picture is listed and drawn into a PNG.\n" +
 			"Exit code 0: edgecam can use the file; 1: it cannot, or is missing something.",
 		Args: exactArgs(1, "the path of an ONNX file"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args[0], cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.StringVar(&o.image, "image", "", "a JPEG or PNG to find objects in")
-	f.StringVar(&o.out, "out", "detections.png", "where --image draws what was found")
-	f.Float32Var(&o.threshold, "threshold", 0.45, "least score of what --image shows")
+	f.StringVar(&o.camera, "camera", "", "id of a camera in --config, whose next picture is taken")
+	f.StringVarP(&o.config, "config", "c", "", "configuration file that has the camera")
+	f.StringVar(&o.out, "out", "detections.png", "where to draw what was found")
+	f.Float32Var(&o.threshold, "threshold", 0.45, "least score of what is shown")
 	f.StringVar(&o.library, "library", "", "path of libonnxruntime.so (default: it is searched for)")
 	f.StringVar(&o.labels, "labels", "", "file of labels, as inference.model.labels")
 	f.StringVar(&o.family, "family", "", "as inference.model.family: "+strings.Join(model.Families(), ", "))
@@ -71,12 +75,20 @@ func newModelInspect() *cobra.Command {
 }
 
 func (o *inspectOptions) overrides() (model.Overrides, error) {
-	v := model.Overrides{LabelsFile: o.labels, Family: o.family, Layout: o.layout, Color: o.color, Letterbox: o.letterbox, IoU: o.iou}
+	v := model.Overrides{LabelsFile: o.labels, Family: model.Canonical(o.family), Layout: o.layout, Color: o.color, Letterbox: o.letterbox, IoU: o.iou}
 	if o.size != "" {
 		var rest string
 		if n, _ := fmt.Sscanf(o.size+" .", "%dx%d %s", &v.Width, &v.Height, &rest); n != 3 || rest != "." || v.Width < 1 || v.Height < 1 {
 			return v, &usageError{fmt.Errorf("--size is %q, wanted like 640x640", o.size)}
 		}
+	}
+	switch {
+	case o.camera != "" && o.config == "":
+		return v, &usageError{errors.New("--camera needs --config FILE, which says where the camera is")}
+	case o.camera == "" && o.config != "":
+		return v, &usageError{errors.New("--config needs --camera ID, the camera that gives the picture")}
+	case o.camera != "" && o.image != "":
+		return v, &usageError{errors.New("--camera and --image: one picture at a time")}
 	}
 	if err := v.Check(); err != nil {
 		return v, &usageError{err}
@@ -90,9 +102,9 @@ func (o *inspectOptions) overrides() (model.Overrides, error) {
 // inspection is what the command prints.
 type inspection struct {
 	*model.Report
-	Runtime    string  `json:"runtime,omitempty"` // version of ONNX Runtime
-	Detections []found `json:"detections,omitempty"`
-	Image      string  `json:"image,omitempty"` // the PNG
+	Runtime    string   `json:"runtime,omitempty"`    // version of ONNX Runtime
+	Detections *[]found `json:"detections,omitempty"` // nil: no picture was given
+	Image      string   `json:"image,omitempty"`      // the PNG
 }
 
 // found is a detection in fractions of the picture.
@@ -102,18 +114,24 @@ type found struct {
 	Box   [4]float32 `json:"box"`
 }
 
-func (o *inspectOptions) run(file string, w io.Writer) error {
+func (o *inspectOptions) run(ctx context.Context, file string, w io.Writer) error {
 	v, err := o.overrides()
 	if err != nil {
 		return err
 	}
 	report, err := inspectModel(file, v)
 	if report == nil {
+		if o.json { // whoever reads JSON reads the reason there too
+			report = &model.Report{File: file, Findings: []model.Finding{}, Refusal: cause(err)}
+			if wrong := (&inspection{Report: report}).writeJSON(w); wrong != nil {
+				return wrong
+			}
+		}
 		return err
 	}
 	result := &inspection{Report: report}
 	if err == nil {
-		err = o.try(file, result)
+		err = o.try(ctx, file, result)
 	}
 	write := result.writeText
 	if o.json {
@@ -123,6 +141,15 @@ func (o *inspectOptions) run(file string, w io.Writer) error {
 		return wrong
 	}
 	return err
+}
+
+// cause is why a model cannot be used, without its name.
+func cause(err error) string {
+	var refused *infer.ModelError
+	if errors.As(err, &refused) {
+		return refused.Err.Error()
+	}
+	return err.Error()
 }
 
 // inspectModel looks into a file or a built-in model.
@@ -138,7 +165,7 @@ func inspectModel(file string, v model.Overrides) (*model.Report, error) {
 }
 
 // try runs the model where there is an ONNX Runtime.
-func (o *inspectOptions) try(file string, r *inspection) error {
+func (o *inspectOptions) try(ctx context.Context, file string, r *inspection) error {
 	if r.OnlyTensorRT() {
 		r.Providers = []string{"tensorrt"}
 		r.Notes = append(r.Notes, "not run here: its NMS is TensorRT's plugin")
@@ -150,14 +177,14 @@ func (o *inspectOptions) try(file string, r *inspection) error {
 	}
 	engine, err := ort.New(opts)
 	var missing *onnxruntime.UnavailableError
-	if errors.As(err, &missing) && o.library == "" && o.image == "" {
+	if errors.As(err, &missing) && o.library == "" && o.image == "" && o.camera == "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("not run: %v", err))
 		return nil
 	}
 	if err != nil {
 		var refused *infer.ModelError
 		if errors.As(err, &refused) {
-			r.Refusal = refused.Err.Error()
+			r.Refusal = cause(err)
 		}
 		return err
 	}
@@ -167,10 +194,10 @@ func (o *inspectOptions) try(file string, r *inspection) error {
 	if cards := detect(cuda.New(cuda.Options{})).GPUs; len(cards) > 0 {
 		o.offer(r)
 	}
-	if o.image == "" {
+	if o.image == "" && o.camera == "" {
 		return nil
 	}
-	return o.show(engine, r)
+	return o.show(ctx, engine, r)
 }
 
 // offer names what a card and its ONNX Runtime could run the model with. Only `run` and `doctor` take a card into use.

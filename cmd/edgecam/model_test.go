@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"image"
 	"image/color"
 	"image/png"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"edgecam/infer"
 	"edgecam/infer/model/fixture"
+	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
 )
 
@@ -129,7 +132,7 @@ func TestModelInspectRefuses(t *testing.T) {
 		{"labels are asked for", []string{modelFile(t, "yolov10", 3)}, exitFailed, "set inference.model.labels: ", "Try: set inference.model.labels"},
 		{"labels that do not fit", []string{modelFile(t, "yolov8", 3), "--labels", labels}, exitFailed, "refused: output output0 float32[N,7,2100] gives 3 classes, " + labels + " lists 2 labels", "gives 3 classes"},
 		{"TensorRT alone", []string{modelFile(t, "efficientnms", 2), "--labels", labels}, exitOK, "providers  tensorrt", ""},
-		{"no model", []string{labels}, exitFailed, "", "is no ONNX model, or a damaged one"},
+		{"no model", []string{labels}, exitFailed, "", "is a file of text, no ONNX model"},
 		{"no file", []string{"/nonexistent/model.onnx"}, exitFailed, "", "load model /nonexistent/model.onnx: no such file or directory"},
 		{"size that is none", []string{labels, "--size", "640"}, exitUsage, "", `--size is "640", wanted like 640x640`},
 		{"unknown family", []string{labels, "--family", "yolo"}, exitUsage, "", `inference.model.family is "yolo"`},
@@ -150,5 +153,68 @@ func TestModelInspectBuiltin(t *testing.T) {
 	code, stdout, stderr := run(t, "model", "inspect", "builtin:nanodet-g", "--library", testkit.ONNXRuntime(t))
 	if code != exitOK || !strings.Contains(stdout, "family: boxes-scores (the file says so)") || !strings.Contains(stdout, "ms an image") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+	}
+}
+
+// A camera of a configuration gives the picture; nothing else of it is needed.
+func TestModelInspectCamera(t *testing.T) {
+	s, err := sim.New(sim.Options{Listen: "127.0.0.1:0", Cameras: make([]sim.Camera, 1), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	config := write(t, "edgecam.yaml", "inference: {model: gone.onnx}\ncameras: {gate: {url: '"+s.URL(0)+"', enabled: false}}\n")
+	out, library := filepath.Join(t.TempDir(), "found.png"), testkit.ONNXRuntime(t)
+	inspect := func(more ...string) (int, string, string) {
+		return run(t, append([]string{"model", "inspect", modelFile(t, "yolov8", 80), "--json", "--library", library, "--out", out}, more...)...)
+	}
+	code, stdout, stderr := inspect("--camera", "gate", "--config", config)
+	var r struct{ Detections []found }
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitOK || len(r.Detections) != 1 {
+		t.Errorf("exit code %d, %s, %v, %+v", code, stderr, err, r)
+	}
+	if info, err := os.Stat(out); err != nil || info.Size() == 0 {
+		t.Errorf("picture: %v", err)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--camera", "yard", "--config", config}, exitFailed, "has no such camera"},
+		{[]string{"--camera", "gate"}, exitUsage, "--camera needs --config FILE"},
+		{[]string{"--config", config}, exitUsage, "--config needs --camera ID"},
+		{[]string{"--camera", "gate", "--config", config, "--image", out}, exitUsage, "one picture at a time"},
+	} {
+		if code, _, stderr := inspect(tt.args...); code != tt.code || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%q: exit code %d, %s", tt.args, code, stderr)
+		}
+	}
+}
+
+// A file that is no model has its reason in the JSON too, and a picture without objects
+// an empty list.
+func TestModelInspectJSON(t *testing.T) {
+	code, stdout, _ := run(t, "model", "inspect", write(t, "page.onnx", "<!DOCTYPE html>"), "--json")
+	var r struct{ Refusal string }
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitFailed || !strings.HasPrefix(r.Refusal, "is a web page") {
+		t.Errorf("exit code %d, %v, %s", code, err, stdout)
+	}
+	out := filepath.Join(t.TempDir(), "found.png")
+	code, stdout, stderr := run(t, "model", "inspect", modelFile(t, "yolov8", 80), "--json", "--threshold", "1", "--library", testkit.ONNXRuntime(t), "--image", picture(t), "--out", out)
+	if code != exitOK || !strings.Contains(stdout, `"detections": []`) {
+		t.Errorf("exit code %d, %s: %s", code, stderr, stdout)
+	}
+	code, _, stderr = run(t, "model", "inspect", modelFile(t, "yolov8", 80), "--library", testkit.ONNXRuntime(t), "--image", write(t, "x.jpg", "hello"))
+	if code != exitFailed || !strings.Contains(stderr, "it is neither a JPEG nor a PNG") {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

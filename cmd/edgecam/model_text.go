@@ -13,7 +13,7 @@ import (
 // writeText prints the report for people: conclusions with their evidence, then what there is to say besides.
 func (r *inspection) writeText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
+	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, model.Printable(value)) }
 	line("file", fmt.Sprintf("%s, %s", r.File, framepool.FormatBytes(r.Bytes)))
 	if len(r.External) > 0 {
 		line("external data", strings.Join(r.External, ", "))
@@ -92,11 +92,15 @@ func (r *inspection) writeRest(w io.Writer) error {
 	if r.Refusal != "" {
 		fmt.Fprintf(&b, "refused: %s\n", r.Refusal)
 	}
-	for _, d := range r.Detections {
+	var detections []found
+	if r.Detections != nil {
+		detections = *r.Detections
+	}
+	for _, d := range detections {
 		fmt.Fprintf(&b, "found %s %.2f at %.3f %.3f %.3f %.3f\n", d.Label, d.Score, d.Box[0], d.Box[1], d.Box[2], d.Box[3])
 	}
 	if r.Image != "" {
-		fmt.Fprintf(&b, "%d detections, drawn into %s\n", len(r.Detections), r.Image)
+		fmt.Fprintf(&b, "%d detections, drawn into %s\n", len(detections), r.Image)
 	}
 	if b.Len() == 0 {
 		return nil

@@ -23,6 +23,14 @@ type modelFiles struct {
 
 func newModelFiles() *modelFiles { return &modelFiles{known: map[string]*model.Report{}} }
 
+// forget makes the next look a new one: a file may be written anew within the same
+// tick of the clock, or keep its time as copies do.
+func (f *modelFiles) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.known)
+}
+
 // Inspect says what a model is. The report is there, beside the error, where the
 // file can be read and not be used.
 func (f *modelFiles) Inspect(m config.Model) (*model.Report, error) {
@@ -70,7 +78,7 @@ func stampOf(file string, o model.Overrides) (string, error) {
 
 func overridesOf(m config.Model) model.Overrides {
 	o := model.Overrides{
-		Family: m.Family, Layout: m.Input.Layout, Color: m.Input.Color, Letterbox: m.Input.Letterbox,
+		Family: model.Canonical(m.Family), Layout: m.Input.Layout, Color: m.Input.Color, Letterbox: m.Input.Letterbox,
 		Mean: three(m.Input.Mean), Std: three(m.Input.Std),
 		Labels: m.Labels.Names, LabelsFile: m.Labels.File, IoU: float32(m.NMS.IoU), ClassAgnostic: m.NMS.ClassAgnostic,
 	}
@@ -111,7 +119,7 @@ func (f *modelFiles) check(m config.Model, _ string) (labels []string, problems 
 	if errors.As(err, &refused) { // without the file's name, which the problem's place tells
 		err = fmt.Errorf("%w; %s", refused.Err, refused.Hint)
 	}
-	return nil, []config.ModelProblem{{Err: errors.New(withoutModel(err.Error()))}}
+	return nil, []config.ModelProblem{{Err: errors.New(withoutModel(err.Error())), File: report == nil}}
 }
 
 // checkReadable is check of files that can be read.

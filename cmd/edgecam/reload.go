@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -39,8 +40,10 @@ func (a *appliance) reload(ctx context.Context, file string) {
 	sdnotify.Reloading(a.logger)
 	defer sdnotify.Ready(a.logger)
 	settle(ctx, file, settleTime)
+	a.infer.models.forget()
 	cfg, err := loadConfig(file)
 	if err != nil {
+		a.rejectModels(err)
 		a.logger.Error("reload: the running configuration stays", "file", file, "err", err)
 		return
 	}
@@ -90,4 +93,18 @@ func restartKeys(c config.Changes) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// rejectModels shows beside a model that works why the one in the configuration cannot
+// take its place.
+func (a *appliance) rejectModels(err error) {
+	var problems config.Errors
+	if !errors.As(err, &problems) {
+		return
+	}
+	for _, p := range problems {
+		if name := p.Model(); name != "" {
+			a.pipeline.RejectModel(name, p)
+		}
+	}
 }

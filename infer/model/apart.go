@@ -140,7 +140,18 @@ func (in *inspector) decoded(m *match, boxes *tensor, scores nature, pixels bool
 		other.family, other.layout.Box, other.layout.OneClass = YOLOv8, infer.CXCYWH, true
 		return []match{*m, other}
 	}
+	if m.family == YOLONAS && in.o.Family == "" && !in.nas(m, boxes) {
+		in.ask("inference.model.family", fmt.Sprintf("a decoded box and scores for every cell (%s) may be YOLO-NAS's, or those of a network that is fed otherwise (DAMO-YOLO, PP-YOLOE), which takes inference.model.input besides", in.outputNames()), YOLONAS)
+		return nil
+	}
 	return []match{*m}
+}
+
+// nas tells whether boxes and scores of cells stand as YOLO-NAS gives them: boxes first, both row by row, or by its names.
+// DAMO-YOLO gives scores first, PP-YOLOE scores class by class.
+func (in *inspector) nas(m *match, boxes *tensor) bool {
+	l := &m.layout
+	return boxes.called("pred_b") || boxes.place < l.Outputs.Scores && !l.ByValue && !l.ScoresByValue && !in.paddle()
 }
 
 // heads looks for tensors of every level: scores and boxes apart, or both in one.
@@ -208,6 +219,10 @@ func (in *inspector) pairsOf(levels []infer.Level) *match {
 		levels[k].Scores, levels[k].Boxes = at[s], at[b]
 		roles[at[s]], roles[at[b]] = fmt.Sprintf("scores of stride %d", levels[k].Stride), fmt.Sprintf("boxes of stride %d", levels[k].Stride)
 		scoresName = in.outs[at[s]].name
+	}
+	if in.paddle() {
+		in.refuse("its outputs (%s) are PicoDet's, which look like NanoDet's and are fed otherwise: %s", in.outputNames(), in.paddleText())
+		return nil
 	}
 	l.Grid, l.Rows, l.At.Box, l.At.Scores = levels, int(cellsOf(levels)), 0, 0
 	l.Box, l.Coding, l.Bins, l.CellPoint = infer.LTRB, infer.CellBins, l.Values/4, 0.5

@@ -71,7 +71,7 @@ func short(l *infer.Layout) string {
 // TestFamilies wants every family to be recognised for what it is, with batches fixed and free.
 func TestFamilies(t *testing.T) {
 	ask := map[string]bool{} // those whose files cannot tell how many classes there are
-	for _, f := range []string{"ssd-tf", "ssd-torchvision", "yolo-nas/batch", "yolo-nas/flat", "yolov7/end2end", "yolov10"} {
+	for _, f := range []string{"ssd-tf", "ssd-torchvision", "yolo-nas/batch", "yolo-nas/flat", "yolov7/end2end", "yolov10", "rt-detr/finished"} {
 		ask[f] = true
 	}
 	tests := map[string]struct{ family, layout string }{
@@ -95,6 +95,7 @@ func TestFamilies(t *testing.T) {
 		"yolo-nas/batch":      {"efficientnms", "listed 100×4 xyxy plain input_pixels box@0 scores@0 class@0"},
 		"rt-detr":             {"rt-detr", "listed 300×4 xyxy plain input_pixels box@0 scores@0 class@0"},
 		"rt-detr/ultralytics": {"rt-detr", "joined 300×84 cxcywh plain fractions box@0 scores@4"},
+		"rt-detr/finished":    {"rt-detr", "end_to_end 300×6 cxcywh plain fractions box@0 scores@4 class@5"},
 		"rt-detr/logits":      {"rt-detr", "split 300×4 cxcywh plain fractions box@0 scores@0 sigmoid"},
 		"d-fine":              {"d-fine", "listed 300×4 xyxy plain input_pixels box@0 scores@0 class@0"},
 		"rf-detr":             {"rf-detr", "split 300×4 cxcywh plain fractions box@0 scores@0 sigmoid"},
@@ -305,6 +306,55 @@ func TestRealFiles(t *testing.T) {
 				t.Errorf("the masks are not mentioned: %q", r.Notes)
 			}
 		})
+	}
+}
+
+// TestExports wants what exporters make of architectures to be read as it is meant. The files are exports of randomly
+// initialised networks by Ultralytics 8.4 and torchvision 0.17, 320 pixels wide, named after the configuration and the way of
+// exporting. They lie in the directory that familiesDir names; those that are not there are passed over.
+func TestExports(t *testing.T) {
+	dir := os.Getenv(familiesDir)
+	if dir == "" {
+		t.Skip(familiesDir + " names no directory of real models")
+	}
+	const cells, finished = "joined 2100×84 cxcywh plain input_pixels by-value box@0 scores@4", "end_to_end 300×6 xyxy plain input_pixels box@0 scores@4 class@5"
+	found := false
+	for name, want := range map[string]struct{ family, layout string }{
+		"yolov5n_p": {"yolov8", cells}, "yolov6n_p": {"yolov8", cells}, "yolov8n_p": {"yolov8", cells}, "yolov9t_p": {"yolov8", cells},
+		"yolov10n_p": {"yolov8", cells}, "yolo11n_p": {"yolov8", cells}, "yolo12n_p": {"yolov8", cells}, "yolo26n_p": {"yolov8", cells},
+		"yolov8n_dyn": {"yolov8", cells}, "yolov8n_b4": {"yolov8", cells}, "yolov8n_o9": {"yolov8", cells},
+		"yolov8n_nc2":      {"yolov8", "joined 2100×6 cxcywh plain input_pixels by-value box@0 scores@4"},
+		"yolo11n_nc1":      {"yolov8", "joined 2100×5 cxcywh plain input_pixels by-value box@0 scores@4"},
+		"yolov8n-p2_p":     {"yolov8", "joined 8500×84 cxcywh plain input_pixels by-value box@0 scores@4"},
+		"yolov8n-seg_p":    {"yolov8", "joined 2100×116 cxcywh plain input_pixels by-value box@0 scores@4"},
+		"yolov8n-pose_p":   {"yolov8", "joined 2100×56 cxcywh plain input_pixels by-value box@0 scores@4"},
+		"yolov8n_nms":      {"yolov10", finished},
+		"yolov8n_nms_dyn":  {"yolov10", finished},
+		"yolov8n-seg_nms":  {"yolov10", "end_to_end 300×38 xyxy plain input_pixels box@0 scores@4 class@5"},
+		"yolo11n-pose_nms": {"yolov10", "end_to_end 300×57 xyxy plain input_pixels box@0 scores@4 class@5"},
+		"rtdetr-l_p":       {"rt-detr", "end_to_end 300×6 cxcywh plain fractions box@0 scores@4 class@5"},
+		"rtdetr-l_nc2":     {"rt-detr", "end_to_end 300×6 cxcywh plain fractions box@0 scores@4 class@5"},
+	} {
+		path := filepath.Join(dir, name+".onnx")
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		found = true
+		r, err := model.Inspect(path, model.Overrides{})
+		if err != nil || r.Spec.Family != want.family || short(&r.Spec.Decode) != want.layout {
+			t.Errorf("%s: %v, %s: %s", name, err, r.Spec.Family, short(&r.Spec.Decode))
+		}
+	}
+	for name, want := range map[string]string{"yolov8n-obb_p": "finds turned boxes", "yolov8n-cls_p": "names pictures as a whole"} {
+		path := filepath.Join(dir, name+".onnx")
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		found = true
+		refused(t, path, want)
+	}
+	if !found {
+		t.Skip("none of the exports is there")
 	}
 }
 

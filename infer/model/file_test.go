@@ -36,14 +36,24 @@ func TestNoModels(t *testing.T) {
 		want    string
 	}{
 		{"empty", nil, "is empty"},
-		{"zip", []byte("PK\x03\x04rest of it"), "is a ZIP archive (a PyTorch .pt file is one: export it to ONNX), no ONNX model"},
+		{"zip", []byte("PK\x03\x04rest of it"), "is a ZIP archive, no ONNX model: unpack it; a PyTorch .pt file is one too: export it to ONNX"},
 		{"engine", []byte("ftrt....."), "is a TensorRT engine"},
 		{"tflite", []byte("\x1c\x00\x00\x00TFL3"), "is a TensorFlow Lite model"},
 		{"ort", []byte("\x1c\x00\x00\x00ORTM"), "ONNX Runtime's own format"},
 		{"page", []byte("\n<!DOCTYPE html><html>"), "is a web page"},
 		{"lfs", []byte("version https://git-lfs.github.com/spec/v1\n"), "is a Git LFS pointer"},
-		{"gzip", []byte("\x1f\x8b\x08"), "is compressed"},
-		{"text", []byte("hello, I am a model"), "is no ONNX model, or a damaged one"},
+		{"gzip", []byte("\x1f\x8b\x08"), "is a compressed file, no ONNX model: unpack it first"},
+		{"text", []byte("hello, I am a model"), "is a file of text, no ONNX model"},
+		{"JSON over lines", []byte("{\n  \"error\": 404}"), "is JSON, no ONNX model"},
+		{"text cut within a character", []byte(strings.Repeat("é", 600)), "is a file of text, no ONNX model"},
+		{"JPEG", []byte("\xff\xd8\xff\xe0\x00\x10JFIF"), "is a JPEG picture, no ONNX model"},
+		{"PNG", []byte("\x89PNG\r\n\x1a\nrest"), "is a PNG picture, no ONNX model"},
+		{"PDF", []byte("%PDF-1.7\n"), "is a PDF document, no ONNX model"},
+		{"MP4", []byte("\x00\x00\x00\x18ftypmp42"), "is a video (MP4), no ONNX model"},
+		{"safetensors", []byte("\x40\x00\x00\x00\x00\x00\x00\x00{\"a\":{}}"), "is a safetensors file, no ONNX model: it holds weights without a network"},
+		{"NumPy", []byte("\x93NUMPY\x01\x00"), "is a NumPy array, no ONNX model"},
+		{"tar", append(make([]byte, 257), "ustar\x0000"...), "is a tar archive, no ONNX model: unpack it first"},
+		{"Rar", []byte("Rar!\x1a\x07"), "is a compressed file, no ONNX model"},
 		{"zeros", make([]byte, 4096), "is no ONNX model, or a damaged one"},
 		{"half of one", whole[:len(whole)/2], "is cut off: it has"},
 		{"one without its last byte", whole[:len(whole)-1], "is cut off: it has"},
@@ -91,11 +101,11 @@ func TestExternalData(t *testing.T) {
 	content, weights := build("weights.bin")
 	path := write(t, content)
 	beside := filepath.Join(filepath.Dir(path), "weights.bin")
-	refused(t, path, "keeps its weights in weights.bin, which is not beside it: copy both files")
+	refused(t, path, "keeps its weights in \"weights.bin\", which is not beside it: copy both files")
 	for _, tt := range []struct {
 		bytes int
 		want  string
-	}{{len(weights) - 1, "keeps its weights in weights.bin, which is cut off: it has 50399 bytes and should have at least 50400"}, {len(weights), ""}} {
+	}{{len(weights) - 1, "keeps its weights in \"weights.bin\", which is cut off: it has 50399 bytes and should have at least 50400"}, {len(weights), ""}} {
 		if err := os.WriteFile(beside, weights[:tt.bytes], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -164,6 +174,24 @@ func TestBigFile(t *testing.T) {
 	t.Logf("%v", took)
 	if took > 20*time.Second { // most of it is the digest
 		t.Errorf("took %v", took)
+	}
+}
+
+// BenchmarkInspect looks into a file of 100 MB, nearly all of it weights.
+func BenchmarkInspect(b *testing.B) {
+	const megabytes = 100
+	var g fixture.Graph
+	g.Input("images", onnx.Float32, 1, 3, 320, 320)
+	g.Tensor(onnx.Float32, make([]byte, megabytes<<20), megabytes<<18)
+	g.As("output0", g.Floats(make([]float32, 84*2100), 1, 84, 2100))
+	g.Output("output0", onnx.Float32, 1, 84, 2100)
+	path := write(b, g.Bytes())
+	b.SetBytes(megabytes << 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := model.Inspect(path, model.Overrides{}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"edgecam/infer/model/onnx"
@@ -91,11 +92,14 @@ func (in *inspector) pictures() *onnx.Value {
 			// Keras says (height, width), and calls it a shape.
 			in.rep.Spec.Input.Sizes = &SizesInput{Name: v.Name, Type: v.Type.String(), HeightFirst: strings.Contains(strings.ToLower(v.Name), "shape")}
 		default:
-			in.refuse("has an input %s: edgecam feeds pictures, and perhaps their sizes [batch,2]", name(v))
+			in.refuse("has an input %s: edgecam feeds pictures, and perhaps their sizes [batch,2]%s", name(v), in.foreignInput(v.Name))
 			return nil
 		}
 	}
 	switch {
+	case len(inputs) == 0:
+		in.refuse("has no inputs")
+		return nil
 	case len(found) == 0:
 		in.refuse("has no input of pictures: %s", names(inputs))
 		return nil
@@ -222,7 +226,12 @@ func (in *inspector) wantedSize() (size [2]int, from string, c Certainty) {
 	}
 	for _, key := range []string{"input_size", "imgsz"} {
 		var v []int
-		if json.Unmarshal([]byte(in.rep.Metadata[key]), &v) != nil || len(v) != 2 || min(v[0], v[1]) < 1 || max(v[0], v[1]) > maxSide {
+		if side, err := strconv.Atoi(strings.TrimSpace(in.rep.Metadata[key])); err == nil {
+			v = []int{side, side}
+		} else if json.Unmarshal([]byte(in.rep.Metadata[key]), &v) != nil {
+			continue
+		}
+		if len(v) != 2 || min(v[0], v[1]) < 1 || max(v[0], v[1]) > maxSide {
 			continue
 		}
 		if key == "imgsz" { // height first

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"edgecam/infer"
 	"edgecam/infer/model/onnx"
@@ -23,19 +24,30 @@ type inspector struct {
 }
 
 func (in *inspector) find(about, value, evidence string, c Certainty) {
-	in.rep.Findings = append(in.rep.Findings, Finding{About: about, Value: value, Evidence: evidence, Certainty: c})
+	in.rep.Findings = append(in.rep.Findings, Finding{About: about, Value: Printable(value), Evidence: Printable(evidence), Certainty: c})
 }
 
 func (in *inspector) note(format string, args ...any) {
-	in.rep.Notes = append(in.rep.Notes, fmt.Sprintf(format, args...))
+	in.rep.Notes = append(in.rep.Notes, Printable(fmt.Sprintf(format, args...)))
 }
 
 func (in *inspector) ask(key, why string, alternatives ...string) {
-	in.rep.Ask = append(in.rep.Ask, Question{Key: key, Why: why, Alternatives: alternatives})
+	in.rep.Ask = append(in.rep.Ask, Question{Key: key, Why: Printable(why), Alternatives: alternatives})
 }
 
 func (in *inspector) refuse(format string, args ...any) {
-	in.broken = append(in.broken, fmt.Sprintf(format, args...))
+	in.broken = append(in.broken, Printable(fmt.Sprintf(format, args...)))
+}
+
+// Printable puts a mark in the place of characters that command a terminal, begin a line or turn the direction of
+// writing: names in a file are anybody's.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+			return '\ufffd'
+		}
+		return r
+	}, text)
 }
 
 // Inspect reads a model file and says what it is. The report is there as soon as the file can be read, also when
@@ -94,7 +106,8 @@ func (r *Report) load(f io.ReaderAt, size int64, o Overrides, dir string) error 
 	}
 	r.IR, r.Opset, r.Producer, r.Metadata = int(m.IR), int(m.Opsets[""]), producer(m), m.Metadata
 	in := &inspector{rep: r, o: o, model: m, g: newGraph(m.Graph)}
-	files, more, err := external(m.Graph, dir)
+	files, more, stamp, err := external(m.Graph, dir)
+	r.Weights = stamp
 	if r.External, r.Bytes = files, size+more; err != nil {
 		in.refuse("%v", err)
 	}
@@ -118,6 +131,10 @@ func (in *inspector) inspect() {
 		return
 	}
 	in.follow()
+	if i := &in.rep.Spec.Input; i.DynamicSize && in.g.shapes.Misfit != "" {
+		in.ask("inference.model.input.size", fmt.Sprintf("the input leaves the size open, but what is in the graph is made for another one than %d×%d: %s do not fit together", i.Width, i.Height, in.g.shapes.Misfit), "[width, height] of the export")
+		return
+	}
 	if !in.outputs() || !in.task() {
 		return
 	}

@@ -63,7 +63,7 @@ func joined(in *inspector) []match {
 			best = in.table(t)
 		}
 	}
-	if best == nil || len(in.broken) > 0 || len(in.rep.Ask) > 0 || in.manyTables() {
+	if best == nil || len(in.broken) > 0 || len(in.rep.Ask) > 0 || in.manyTables() || in.boxesBeside(best.t) {
 		return nil
 	}
 	return best.matches()
@@ -78,6 +78,14 @@ func (in *inspector) manyTables() bool {
 		}
 	}
 	return n > 1
+}
+
+// boxesBeside tells of boxes in an output of their own: then a table of as many rows holds scores alone.
+func (in *inspector) boxesBeside(t *tensor) bool {
+	return slices.ContainsFunc(in.outs, func(o tensor) bool {
+		rows, _, yes := boxTensor(&o)
+		return yes && o.float() && o.place != t.place && slices.Contains(t.dims, rows)
+	})
 }
 
 func (in *inspector) table(t *tensor) *table {
@@ -462,16 +470,32 @@ func (x *table) extra() (n int, what string) {
 func (x *table) masks() int {
 	for i := range x.in.outs {
 		d := x.in.outs[i].dims
-		if i != x.t.place && len(d) == 3 && d[0] > 0 && d[0] < x.values-4 && d[1] > d[0]/2 {
+		if i != x.t.place && len(d) == 3 && d[0] > 3 && d[0] < x.values-4 && x.prototypes(d[1], d[2]) {
 			return int(d[0])
 		}
 	}
 	return 0
 }
 
+// prototypes tells of the size that prototypes of masks have: a part of the input's.
+func (x *table) prototypes(height, width int64) bool {
+	i := &x.in.rep.Spec.Input
+	for _, part := range []int64{2, 4, 8} {
+		if height == int64(i.Height)/part && width == int64(i.Width)/part {
+			return true
+		}
+	}
+	return false
+}
+
 // detr: finished boxes in fractions, and the classes of every query.
 func (x *table) detr() *match {
-	if x.byValue || x.each != 0 || x.in.ultralytics() && !x.in.mentions("decoder") || x.values < 5 || x.rows > 2000 {
+	if x.byValue || x.each != 0 || x.values < 5 || x.rows > 2000 {
+		return nil
+	}
+	p := x.at(0)
+	fractions := p != nil && p.width == 4 && x.in.g.nature(p.value) == sigmoid
+	if x.in.ultralytics() && !x.in.mentions("decoder") && !fractions {
 		return nil
 	}
 	if x.known() && !x.cut(4) {
@@ -480,9 +504,9 @@ func (x *table) detr() *match {
 	l := x.layout()
 	l.Classes, l.At.Scores, l.Units = int(x.values)-4, 4, infer.Fractions
 	why := x.shape() + "; a box and the classes of every query"
-	if p := x.at(0); p != nil && x.in.g.nature(p.value) == sigmoid {
+	if fractions {
 		why += "; boxes go through a Sigmoid: fractions"
-	} else if !x.in.g.has("TopK", "GridSample") {
+	} else if !x.in.g.has("TopK", "GridSample") && !sameFamily(RTDETR, x.in.o.Family) {
 		return nil
 	}
 	l.Activation = x.activation(4, &why)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -21,9 +20,9 @@ const maxLabelFile = 4 << 20
 // id before it, or YAML or JSON (.yaml, .yml, .json) with names as a list or by id, alone or under "names". A byte
 // order mark, CRLF and blank lines at the end do no harm.
 func ReadLabels(path string) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := regular(path)
 	if err != nil {
-		return nil, fmt.Errorf("labels %s: %w", path, reason(err))
+		return nil, fmt.Errorf("labels %s: %w", path, err)
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxLabelFile+1))
@@ -193,8 +192,11 @@ func (in *inspector) labels() {
 	}
 	if classes == 0 {
 		s.Decode.Classes = len(labels)
+	} else if len(labels) != classes && certainty == Stated {
+		in.ask("inference.model.labels", fmt.Sprintf("%s gives %d classes, %s lists %s", in.scoresName(), classes, from, plural(len(labels), "label")), "a file of "+plural(classes, "label"), "a list of "+plural(classes, "label"))
+		return
 	} else if len(labels) != classes {
-		in.refuse("%s gives %d classes, %s lists %d labels", in.scoresName(), classes, from, len(labels))
+		in.refuse("%s gives %d classes, %s lists %s", in.scoresName(), classes, from, plural(len(labels), "label"))
 		return
 	}
 	s.Labels = labels
@@ -229,7 +231,7 @@ func (in *inspector) namedLabels() (labels []string, from string, c Certainty, o
 		}
 		labels, err := parseNames(text)
 		if err != nil {
-			in.refuse("metadata %s: %v", key, err)
+			in.ask("inference.model.labels", fmt.Sprintf("metadata %s: %v", key, err), "a file of labels", "a list of labels")
 			return nil, "", "", false
 		}
 		return labels, "metadata " + key, Stated, true
@@ -250,6 +252,16 @@ func (in *inspector) conventionLabels(classes int) {
 	case 0:
 		in.ask(key, "the file does not say which classes it knows, nor how many", "a file of labels", "a list of labels")
 	default:
-		in.ask(key, fmt.Sprintf("the file does not name its %d classes", classes), fmt.Sprintf("a file of %d labels", classes), fmt.Sprintf("a list of %d labels", classes))
+		in.ask(key, fmt.Sprintf("the file does not name its %s", plural(classes, "class")), "a file of "+plural(classes, "label"), "a list of "+plural(classes, "label"))
 	}
+}
+
+func plural(n int, word string) string {
+	switch {
+	case n == 1:
+		return "1 " + word
+	case word == "class":
+		return fmt.Sprintf("%d classes", n)
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }

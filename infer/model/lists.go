@@ -234,6 +234,9 @@ func chosen(in *inspector) []match {
 
 // finishedRows looks for one tensor whose rows are detections: box, score, class.
 func finishedRows(in *inspector) []match {
+	if in.paddle() {
+		return nil // whose rows begin with the class
+	}
 	var found []match
 	for i := range in.outs {
 		t := &in.outs[i]
@@ -304,14 +307,33 @@ func (in *inspector) sevenRows(t *tensor) *match {
 	return &match{family: ONNXNMS, layout: l, inside: true, why: why, c: FromShape}
 }
 
+// finished tells whether nothing speaks against rows of a box, one score and a class: that the graph puts a row together
+// of a box and as many scores as are left, as RT-DETR does.
+func (in *inspector) finished(t *tensor, values int64) bool {
+	p := in.g.pieces(t.name, values)
+	return len(p) < 2 || p[0].width != 4 || p[1].width == 1
+}
+
+// boxesOfQueries finds rows whose boxes are a DETR's: a Sigmoid gives centre and size in fractions, and nothing makes
+// corners or pixels of them.
+func (in *inspector) boxesOfQueries(t *tensor, m *match) {
+	p := in.g.pieces(t.name, t.dims[1])
+	if len(p) < 2 || p[0].width != 4 || in.g.nature(p[0].value) != sigmoid {
+		return
+	}
+	m.family, m.layout.Box, m.layout.Units = RTDETR, infer.CXCYWH, infer.Fractions
+	m.why += "; boxes come out of a Sigmoid as they are: centre and size in fractions, as RT-DETR's"
+}
+
 // sixRows: a box in pixels, a score and a class, perhaps followed by more.
 func (in *inspector) sixRows(t *tensor) *match {
 	rows, values := t.dims[0], t.dims[1]
 	meta := in.rep.Metadata
 	args := strings.ReplaceAll(meta["args"], " ", "")
-	inside := meta["end2end"] == "True" || strings.Contains(args, "'nms':True") || in.g.has("NonMaxSuppression", "TopK")
 	_, each := in.rowsOf(rows)
-	if values > 6 && !(in.ultralytics() && inside && rows <= 1000 && values < 200) || each > 0 && !inside {
+	stated := meta["end2end"] == "True" || strings.Contains(args, "'nms':True")
+	inside := stated || in.g.has("NonMaxSuppression", "TopK")
+	if values > 6 && !(in.ultralytics() && stated && rows <= 1000 && values < 200) || each > 0 && !inside || !in.finished(t, values) {
 		return nil
 	}
 	if _, turned := in.rowsOf(values); turned > 0 && values > 6 {
@@ -323,10 +345,11 @@ func (in *inspector) sixRows(t *tensor) *match {
 		l.Rows = int(max(rows, 0))
 	}
 	m := &match{family: YOLOv10, layout: l, inside: true, c: FromShape, why: fmt.Sprintf("%v: rows of a box, a score and a class", t)}
-	if meta["end2end"] == "True" || strings.Contains(args, "'nms':True") {
+	if stated {
 		m.c, m.why = Stated, m.why+"; metadata say that NMS is inside"
 		m.layout.Padded = meta["end2end"] != "True"
 	}
+	in.boxesOfQueries(t, m)
 	if values > 6 {
 		m.notes = append(m.notes, fmt.Sprintf("the last %d values of a row are not used", values-6))
 	}

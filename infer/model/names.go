@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxLabels is more classes than any detector has.
-const maxLabels = 10000
+// maxLabels is more classes than any detector has, maxLabel more bytes than any name.
+const maxLabels, maxLabel = 10000, 200
 
 // parseNames reads class names as models carry them: a JSON list, a JSON object by class id, a Python list or
 // dict of the same, or lines or commas between bare names.
@@ -52,8 +52,11 @@ func checkLabels(list []string) error {
 		if strings.TrimSpace(l) == "" {
 			return fmt.Errorf("label %d is empty", i)
 		}
-		if !utf8.ValidString(l) || strings.ContainsFunc(l, func(r rune) bool { return r < ' ' }) {
+		if !utf8.ValidString(l) || Printable(l) != l {
 			return fmt.Errorf("label %d, %q, holds characters that are no text", i, clip(l))
+		}
+		if len(l) > maxLabel {
+			return fmt.Errorf("label %d, %q, has %d bytes, wanted at most %d", i, clip(l), len(l), maxLabel)
 		}
 	}
 	return nil

@@ -51,6 +51,10 @@ func (in *inspector) outputs() bool {
 	batched := strings.HasPrefix(in.rep.Spec.Input.Layout, "N")
 	for i := range in.model.Graph.Outputs {
 		v := &in.model.Graph.Outputs[i]
+		if slices.ContainsFunc(in.outs, func(t tensor) bool { return t.name == v.Name }) {
+			in.refuse("has the output %s twice", v.Name)
+			return false
+		}
 		f := in.g.shapes.Of(v.Name)
 		t := tensor{place: i, name: v.Name, typ: v.Type, dims: slices.Clone(f.Dims)}
 		if batched && len(t.dims) > 0 && (t.dims[0] == batch || t.dims[0] < 0 && len(t.dims) > 1) && !loose(v) {
@@ -126,7 +130,7 @@ func (in *inspector) recognise() bool {
 			break
 		}
 	}
-	if len(in.broken) > 0 {
+	if len(in.broken) > 0 || len(in.rep.Ask) > 0 {
 		return false
 	}
 	all := families(found)
@@ -194,24 +198,6 @@ func (in *inspector) outputNames() string {
 		all = append(all, in.outs[i].String())
 	}
 	return strings.Join(all, ", ")
-}
-
-// hint tells what networks with such outputs are.
-func (in *inspector) hint() string {
-	raws := 0
-	for i := range in.outs {
-		d := in.outs[i].dims
-		if len(d) == 4 || len(d) == 3 && d[0]%3 == 0 && d[0] > 15 && d[1] == d[2] {
-			raws++
-		}
-	}
-	if raws >= 2 && raws == len(in.outs) {
-		return ": these are raw heads with anchors, which the file does not hold; export it with the decoding inside (YOLOv7: --grid; YOLOv5: without --train)"
-	}
-	if len(in.outs) == 1 && len(in.outs[0].dims) == 1 {
-		return ": one list of numbers a picture names pictures as a whole"
-	}
-	return ""
 }
 
 // take makes a match the model's.

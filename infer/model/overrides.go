@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,28 @@ func Families() []string {
 		NanoDet, YOLOX, YOLOv5, YOLOv6, YOLOv7, YOLOv8, YOLOv10, YOLONAS, RTDETR, DFINE, RFDETR,
 		SSDTensorFlow, SSDTorchvision, SSDPriors, EfficientNMS, ONNXNMS, BoxesScores, FastestDet,
 	}
+}
+
+// aliases are names that people know families by.
+func aliases() map[string]string {
+	return map[string]string{
+		"yolov9": YOLOv8, "yolov11": YOLOv8, "yolo11": YOLOv8, "yolov12": YOLOv8, "yolo12": YOLOv8,
+		"yolo26": YOLOv10, "yolov26": YOLOv10,
+		"rtdetr": RTDETR, "dfine": DFINE, "deim": DFINE, "rfdetr": RFDETR, "yolonas": YOLONAS, "nanodet-plus": NanoDet,
+	}
+}
+
+// Names lists Families and the other names that people know them by.
+func Names() []string {
+	return append(Families(), slices.Sorted(maps.Keys(aliases()))...)
+}
+
+// Canonical gives the name in Families of any of Names, and others as they are.
+func Canonical(family string) string {
+	if name, ok := aliases()[family]; ok {
+		return name
+	}
+	return family
 }
 
 // Check finds what is wrong with the overrides whatever the file is.

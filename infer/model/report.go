@@ -71,6 +71,9 @@ type Report struct {
 	Providers  []string          `json:"providers,omitempty"`
 	MSPerImage float64           `json:"ms_per_image,omitempty"`
 
+	// Weights changes with the files of External; their content is too much to read for that.
+	Weights string `json:"-"`
+
 	plugins bool // of TensorRT
 }
 

@@ -73,9 +73,9 @@ func loadModelWith(library *onnxruntime.Library, src source, precision string, o
 	return m, nil
 }
 
-// checkFile finds what the library would put less clearly.
+// checkFile finds what the library would put less clearly. It opens nothing: a pipe would wait for who writes to it.
 func checkFile(path string) error {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		var p *os.PathError
 		if errors.As(err, &p) {
@@ -83,11 +83,7 @@ func checkFile(path string) error {
 		}
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
 	switch {
-	case err != nil:
-		return err
 	case info.IsDir():
 		return errors.New("is a directory")
 	case !info.Mode().IsRegular():
@@ -98,7 +94,24 @@ func checkFile(path string) error {
 	return nil
 }
 
-var unknownOperation = regexp.MustCompile(`(\S+)\(-?\d+\) is not a registered function/op`)
+var (
+	unknownOperation = regexp.MustCompile(`(\S+)\(-?\d+\) is not a registered function/op`)
+	newerIR          = regexp.MustCompile(`Unsupported model IR version: (\d+), max supported IR version: (\d+)`)
+	newerOpset       = regexp.MustCompile(`Opset (\d+) is under development.*Current official support for domain (\S+) is till opset (\d+)`)
+	// inSource is the place in the library's own sources, which tells an operator nothing.
+	inSource = regexp.MustCompile(`\s*/\S*onnxruntime\S*\.(?:cc|h|cpp):\d+ .*?\) ?(?:const )?(?:\[[A-Za-z]+\] : \d+ : [A-Z_]+ : |was false\. )?`)
+)
+
+// newer says what of a file is newer than the library.
+func newer(text string) error {
+	if v := newerIR.FindStringSubmatch(text); v != nil {
+		return fmt.Errorf("is written in ONNX IR version %s, the newest that this ONNX Runtime reads is %s: export it with an older one, or update ONNX Runtime", v[1], v[2])
+	}
+	if v := newerOpset.FindStringSubmatch(text); v != nil {
+		return fmt.Errorf("uses opset %s, the newest that this ONNX Runtime has (of %s) is %s: export it with an older one, or update ONNX Runtime", v[1], v[2], v[3])
+	}
+	return nil
+}
 
 // reason says what the library's code means, without the path that the model
 // error names already.
@@ -110,6 +123,10 @@ func reason(err error) error {
 	if op := unknownOperation.FindStringSubmatch(status.Text); op != nil {
 		return fmt.Errorf("uses the operation %s, which this ONNX Runtime does not have", op[1])
 	}
+	if err := newer(status.Text); err != nil {
+		return err
+	}
+	status = &onnxruntime.StatusError{Call: status.Call, Code: status.Code, Text: inSource.ReplaceAllString(status.Text, " ")}
 	switch status.Code {
 	case onnxruntime.CodeInvalidProtobuf, onnxruntime.CodeNoModel:
 		return fmt.Errorf("is no ONNX model, or a damaged one: %w", status)

@@ -43,6 +43,19 @@ func (e *FieldError) Camera() string {
 	return id
 }
 
+// Model is the name of the model that the problem is in, "" for any other.
+func (e *FieldError) Model() string {
+	if e.Path == "inference.model" || strings.HasPrefix(e.Path, "inference.model.") {
+		return DefaultModel
+	}
+	rest, ok := strings.CutPrefix(e.Path, "inference.models.")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, ".")
+	return name
+}
+
 // Unwrap gives the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 

@@ -50,10 +50,12 @@ type Labels struct {
 }
 
 // ModelProblem is something wrong with a model: Key is the key of its mapping
-// that would mend it, "" where none would.
+// that would mend it, "" where none would. File says that the file itself is what is
+// wrong, so that its name is told.
 type ModelProblem struct {
-	Key string
-	Err error
+	Key  string
+	Err  error
+	File bool
 }
 
 // Named gives every model by its name, inference.model as DefaultModel, with its
@@ -154,7 +156,7 @@ func (d *decoder) checkModels(i *Inference, o Options) map[string][]string {
 			at, value := path, ""
 			if p.Key != "" {
 				at = join(path, p.Key)
-			} else if m.File != "" {
+			} else if p.File {
 				value = m.File
 			}
 			d.failAt(at, value, p.Err)
@@ -206,7 +208,7 @@ func (d *decoder) checkModelInput(path string, in *ModelInput) {
 	}{{"mean", in.Mean, -1e6}, {"std", in.Std, 1e-6}} {
 		wrong := slices.ContainsFunc(list.values, func(n float64) bool { return !(n >= list.least && n <= 1e6) })
 		if list.values != nil && (len(list.values) != 3 || wrong) {
-			d.failAt(path+"."+list.key, "", fmt.Errorf("want three numbers of %s to 1e6, one a channel in the order of color", number(list.least)))
+			d.failAt(path+"."+list.key, "", fmt.Errorf("want three numbers of %v to 1e6, one a channel in the order of color", strings.Replace(number(list.least), "-1e+06", "-1e6", 1)))
 		}
 	}
 	if in.Scale != 0 && !(in.Scale >= 1e-6 && in.Scale <= 1e6) {

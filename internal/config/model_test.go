@@ -15,7 +15,7 @@ func known(m config.Model, _ string) ([]string, []config.ModelProblem) {
 	case strings.HasSuffix(m.File, "unclear.onnx") && m.Family == "":
 		return nil, []config.ModelProblem{{Key: "family", Err: errors.New("the outputs may be of two families (yolov5, yolov8)")}}
 	case strings.HasSuffix(m.File, "gone.onnx"):
-		return nil, []config.ModelProblem{{Err: errors.New("no such file")}}
+		return nil, []config.ModelProblem{{Err: errors.New("no such file"), File: true}}
 	case len(m.Labels.Names) > 0:
 		return m.Labels.Names, nil
 	}

@@ -27,6 +27,8 @@ type collector struct {
 	viewers, poolBytes, pinned, limit          *prometheus.Desc
 	gpuInfo, gpuUp, gpuCameras, gpuUse         *prometheus.Desc
 	asked, allowed                             *prometheus.Desc
+	modelOK, modelState, modelProblem          *prometheus.Desc
+	modelCameras, runs, pictures, bad          *prometheus.Desc
 }
 
 func newCollector(snapshot func() Snapshot) *collector {
@@ -55,7 +57,16 @@ func newCollector(snapshot func() Snapshot) *collector {
 		gpuUse:     desc("gpu_engine_utilisation", "Part of the last second that the card's engine was at work.", "gpu"),
 		asked:      desc("analysed_fps_asked", "Pictures a second that all cameras ask to be analysed."),
 		allowed:    desc("analysed_fps_allowed", "Pictures a second that may be analysed; less than asked under overload."),
-		limit:      desc("pool_limit_bytes", "The most memory that frame pools may reserve, 0 for no limit."),
+
+		modelOK:      desc("model_healthy", "1 for a model whose answers can be used, 0 for one that is unhealthy or refused.", "model"),
+		modelState:   desc("model_state", "1 for the state that the model is in, 0 for all others.", "model", "state"),
+		modelProblem: desc("model_problem", "1 with the kind of what is wrong with the model; nothing for one that is well.", "model", "reason"),
+		modelCameras: desc("model_cameras", "Cameras that the model analyses.", "model"),
+		runs:         desc("model_runs_total", "Inference runs of the model that gave answers.", "model"),
+		pictures:     desc("model_pictures_total", "Pictures in these runs.", "model"),
+		bad:          desc("model_bad_runs_total", "Inference runs of the model whose answers could not be used.", "model"),
+
+		limit: desc("pool_limit_bytes", "The most memory that frame pools may reserve, 0 for no limit."),
 	}
 }
 
@@ -88,11 +99,36 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for i := range s.GPUs[:min(len(s.GPUs), maxGPUs)] {
 		c.gpu(out, &s.GPUs[i])
 	}
+	for i := range s.Models {
+		c.model(out, &s.Models[i])
+	}
 	gauge(out, c.asked, s.AskedFPS)
 	gauge(out, c.allowed, s.AllowedFPS)
 	gauge(out, c.poolBytes, float64(s.PoolBytes))
 	gauge(out, c.pinned, float64(s.PinnedBytes))
 	gauge(out, c.limit, float64(s.LimitBytes))
+}
+
+func (c *collector) model(out chan<- prometheus.Metric, m *Model) {
+	well := 1.0
+	for _, state := range ModelStates() {
+		v := 0.0
+		if state == m.State {
+			v = 1
+		}
+		gauge(out, c.modelState, v, m.Name, state)
+	}
+	if m.State == "unhealthy" || m.State == "refused" || m.Reason != "" {
+		well = 0
+	}
+	gauge(out, c.modelOK, well, m.Name)
+	if m.Reason != "" {
+		gauge(out, c.modelProblem, 1, m.Name, m.Reason)
+	}
+	gauge(out, c.modelCameras, float64(m.Cameras), m.Name)
+	counter(out, c.runs, m.Runs, m.Name)
+	counter(out, c.pictures, m.Pictures, m.Name)
+	counter(out, c.bad, m.Bad, m.Name)
 }
 
 func (c *collector) gpu(out chan<- prometheus.Metric, g *GPU) {

@@ -37,7 +37,11 @@ func sample() metrics.Snapshot {
 		Batch:     batch.Snapshot(),
 		Viewers:   map[string]int{"pictures": 2, "detections": 1},
 		GPUs:      []metrics.GPU{{Index: 0, UUID: "GPU-a", Name: "NVIDIA H200", Up: true, Cameras: 3, Utilisation: 0.5}, {Index: 1, UUID: "GPU-b", Name: "NVIDIA L4"}},
-		AskedFPS:  40, AllowedFPS: 30,
+		Models: []metrics.Model{
+			{Name: "default", State: "ready", Cameras: 2, Runs: 90, Pictures: 100},
+			{Name: "night", State: "unhealthy", Reason: "not finite", Cameras: 1, Runs: 3, Pictures: 3, Bad: 7},
+		},
+		AskedFPS: 40, AllowedFPS: 30,
 		PoolBytes: 4096, PinnedBytes: 1024, LimitBytes: 8192,
 	}
 }
@@ -128,6 +132,39 @@ edgecam_inference_seconds_bucket{le="0.05"} 0
 edgecam_inference_seconds_bucket{le="+Inf"} 1
 edgecam_inference_seconds_sum 0.0625
 edgecam_inference_seconds_count 1
+# HELP edgecam_model_bad_runs_total Inference runs of the model whose answers could not be used.
+# TYPE edgecam_model_bad_runs_total counter
+edgecam_model_bad_runs_total{model="default"} 0
+edgecam_model_bad_runs_total{model="night"} 7
+# HELP edgecam_model_cameras Cameras that the model analyses.
+# TYPE edgecam_model_cameras gauge
+edgecam_model_cameras{model="default"} 2
+edgecam_model_cameras{model="night"} 1
+# HELP edgecam_model_healthy 1 for a model whose answers can be used, 0 for one that is unhealthy or refused.
+# TYPE edgecam_model_healthy gauge
+edgecam_model_healthy{model="default"} 1
+edgecam_model_healthy{model="night"} 0
+# HELP edgecam_model_pictures_total Pictures in these runs.
+# TYPE edgecam_model_pictures_total counter
+edgecam_model_pictures_total{model="default"} 100
+edgecam_model_pictures_total{model="night"} 3
+# HELP edgecam_model_problem 1 with the kind of what is wrong with the model; nothing for one that is well.
+# TYPE edgecam_model_problem gauge
+edgecam_model_problem{model="night",reason="not finite"} 1
+# HELP edgecam_model_runs_total Inference runs of the model that gave answers.
+# TYPE edgecam_model_runs_total counter
+edgecam_model_runs_total{model="default"} 90
+edgecam_model_runs_total{model="night"} 3
+# HELP edgecam_model_state 1 for the state that the model is in, 0 for all others.
+# TYPE edgecam_model_state gauge
+edgecam_model_state{model="default",state="loading"} 0
+edgecam_model_state{model="default",state="ready"} 1
+edgecam_model_state{model="default",state="refused"} 0
+edgecam_model_state{model="default",state="unhealthy"} 0
+edgecam_model_state{model="night",state="loading"} 0
+edgecam_model_state{model="night",state="ready"} 0
+edgecam_model_state{model="night",state="refused"} 0
+edgecam_model_state{model="night",state="unhealthy"} 1
 # HELP edgecam_pinned_bytes Memory of the frame pools that is locked in RAM.
 # TYPE edgecam_pinned_bytes gauge
 edgecam_pinned_bytes 1024

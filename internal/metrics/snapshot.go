@@ -7,6 +7,7 @@ type Snapshot struct {
 	Batch     Counts         // pictures in each run
 	Viewers   map[string]int // open streams by kind, e.g. "pictures", "detections"
 	GPUs      []GPU
+	Models    []Model
 
 	AskedFPS, AllowedFPS float64 // pictures a second that cameras ask to be analysed, and may have
 
@@ -23,6 +24,20 @@ type GPU struct {
 	Cameras     int
 	Utilisation float64 // part of the last second that its engine was at work
 }
+
+// Model is one model of the configuration. Counters count since it was loaded.
+type Model struct {
+	Name     string
+	State    string // one of ModelStates
+	Reason   string // what is wrong, one of a few kinds; "" = nothing
+	Cameras  int
+	Runs     uint64 // that gave answers
+	Pictures uint64 // in these runs
+	Bad      uint64 // runs whose answers could not be used
+}
+
+// ModelStates are the states of a model, in the words of the HTTP contract.
+func ModelStates() []string { return []string{"ready", "loading", "unhealthy", "refused"} }
 
 // Camera is one camera's part. Counters count since start and never go back
 // while the camera exists.

@@ -75,6 +75,9 @@ func (p *Pipeline) Ready() (bool, string) {
 	}
 	for _, s := range p.stations() {
 		if reason := s.sick(); reason != "" {
+			if len(p.stations()) > 1 {
+				reason = s.model.Info().Model + ": " + reason
+			}
 			return false, reason
 		}
 	}

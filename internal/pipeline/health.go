@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"edgecam/infer"
 )
 
 // goodRuns is how many answers in a row make a sick model well again.
@@ -21,6 +24,7 @@ type health struct {
 
 	mu     sync.Mutex
 	reason string
+	kind   string // of the reason, one of a few
 	since  time.Time
 	run    int    // good answers since the last bad one
 	bads   uint64 // bad answers since start
@@ -55,7 +59,11 @@ func (h *health) bad(err error) {
 		h.since = h.now()
 		h.logger.Error("model unhealthy", "err", err)
 	}
-	h.reason = err.Error()
+	h.reason, h.kind = err.Error(), failed
+	var unhealthy *infer.UnhealthyError
+	if errors.As(err, &unhealthy) {
+		h.kind = unhealthy.Reason
+	}
 	h.sick.Store(true)
 }
 
@@ -66,6 +74,19 @@ func (h *health) state() (reason string, bads uint64) {
 	defer h.mu.Unlock()
 	return h.reason, h.bads
 }
+
+// kindOf is the kind of the reason that state gives.
+func (h *health) kindOf() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reason == "" {
+		return ""
+	}
+	return h.kind
+}
+
+// failed is the kind of a run that gave no numbers at all.
+const failed = "run failed"
 
 // pulse shows whether a worker moves: since when, counted from base on the
 // monotonic clock, it works on the batch in hand; 0 while it waits for one.

@@ -1,6 +1,10 @@
 package pipeline
 
-import "edgecam/internal/metrics"
+import (
+	"cmp"
+
+	"edgecam/internal/metrics"
+)
 
 // Metrics is the snapshot behind /metrics.
 func (p *Pipeline) Metrics() metrics.Snapshot {
@@ -19,6 +23,7 @@ func (p *Pipeline) Metrics() metrics.Snapshot {
 			Index: card.Index, UUID: card.UUID, Name: card.Name, Up: card.State == gpuOK, Cameras: card.Cameras, Utilisation: card.Utilisation,
 		})
 	}
+	s.Models = p.modelMetrics()
 	for _, c := range p.sorted() {
 		s.Cameras = append(s.Cameras, c.metrics())
 	}
@@ -39,4 +44,45 @@ func (c *camera) metrics() metrics.Camera {
 		m.Pool = &metrics.Pool{Slots: pool.Slots, InUse: pool.InUse, HighWater: pool.HighWater, Exhausted: pool.Exhausted}
 	}
 	return m
+}
+
+// modelMetrics are those of every model, by its name. Names of one engine show the same
+// counts.
+func (p *Pipeline) modelMetrics() []metrics.Model {
+	models := p.Models()
+	out := make([]metrics.Model, 0, len(models))
+	for i := range models {
+		m := metrics.Model{Name: models[i].ID, State: models[i].State, Cameras: len(models[i].Cameras)}
+		p.mu.Lock()
+		if e := p.models[m.Name]; e != nil {
+			for _, b := range p.bays {
+				if s := b.stations[e.key]; s != nil {
+					m.Runs += s.runs.Load()
+					m.Pictures += s.pictures.Load()
+					_, bads := s.health.state()
+					m.Bad += bads
+					m.Reason = cmp.Or(m.Reason, s.whySick())
+				}
+			}
+		}
+		p.mu.Unlock()
+		if m.State == modelRefused {
+			m.Reason = modelRefused
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// whySick is the kind of what is wrong with a model, "" where nothing is.
+func (s *station) whySick() string {
+	switch {
+	case s.lost() != nil:
+		return "card lost"
+	case s.health.kindOf() != "":
+		return s.health.kindOf()
+	case s.sick() != "":
+		return "all scores are 0"
+	}
+	return ""
 }

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"edgecam/infer"
@@ -59,7 +61,9 @@ func modelKey(m config.Model, r *spec.Report) string {
 	m.ScoreThreshold = 0
 	digest := ""
 	if r != nil {
-		digest = r.SHA256
+		// The labels may come from a file of their own, and so may the weights.
+		beside := sha256.Sum256([]byte(r.Weights + "\x00" + strings.Join(r.Spec.Labels, "\x00")))
+		digest = fmt.Sprintf("%s %x", r.SHA256, beside[:8])
 	}
 	return fmt.Sprintf("%+v %s", m, digest)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
@@ -19,6 +20,7 @@ import (
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
 	"edgecam/internal/event"
+	"edgecam/internal/metrics"
 	"edgecam/internal/pipeline"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
@@ -37,7 +39,7 @@ func (f *files) Inspect(m config.Model) (*model.Report, error) {
 	if strings.HasPrefix(m.File, "builtin:") {
 		return &model.Report{File: m.File, SHA256: "0"}, nil
 	}
-	return model.Inspect(m.File, model.Overrides{Labels: m.Labels.Names})
+	return model.Inspect(m.File, model.Overrides{Labels: m.Labels.Names, LabelsFile: m.Labels.File})
 }
 
 func (f *files) Load(ctx context.Context, m config.Model, r *model.Report, beside *pipeline.GPU) (pipeline.Loaded, error) {
@@ -175,6 +177,9 @@ func TestSwapModel(t *testing.T) {
 	}
 	// The same path with other content is another model; so is one of a camera.
 	labelled(t, dir, "dog.onnx", "fox")
+	if changes, err := b.Reload(copyOf(next)); err != nil || !changes.Models {
+		t.Fatalf("changes %+v, error %v", changes, err)
+	}
 	two := next.Cameras["cam2"]
 	two.Model, two.Detect.Objects = "default", map[string]float64{"fox": 0.5}
 	next = copyOf(next)
@@ -295,6 +300,76 @@ func TestPreview(t *testing.T) {
 	}
 	if _, err := b.Preview(ctx, "cats", "broken", 0.5, 0.6); !errors.Is(err, web.ErrNoPicture) {
 		t.Errorf("camera without pictures: %v", err)
+	}
+}
+
+// Labels in a file of their own are part of the model: when they change it is another one.
+func TestSwapLabels(t *testing.T) {
+	b, _, dir := startModels(t)
+	b.detection(t, "cam1", sees("person"))
+	names := filepath.Join(dir, "dog.txt")
+	next := copyOf(b.cfg)
+	next.Inference.Model = labelled(t, dir, "dog.onnx", "dog")
+	next.Inference.Model.Labels.File = names
+	for _, label := range []string{"hound", "puppy"} {
+		if err := os.WriteFile(names, []byte(label+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Reload(copyOf(next)); err != nil {
+			t.Fatal(err)
+		}
+		b.detection(t, "cam1", sees(label))
+		if got := b.Models()[0].Labels; !slices.Equal(got, []string{label}) {
+			t.Errorf("labels %q, want %s", got, label)
+		}
+	}
+}
+
+// What is wrong with a model is in the metrics, by its name and kind.
+func TestModelMetrics(t *testing.T) {
+	dir, f := t.TempDir(), &files{t: t}
+	f.sick.Store(true)
+	b := startOn(t, sim.Options{Cameras: make([]sim.Camera, 2)}, func(cfg *config.Config) {
+		cfg.Inference.Models = map[string]config.Model{"cats": labelled(t, dir, "cat.onnx", "cat"), "gone": {File: filepath.Join(dir, "gone.onnx")}}
+		two := cfg.Cameras["cam2"]
+		two.Model = "cats"
+		cfg.Cameras["cam2"] = two
+	}, func(o *pipeline.Options) {
+		o.Models, o.Engine = f, engineOf(t, builtin.NanoDetG, "int8")
+		if err := o.OpenModels(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	b.detection(t, "cam1", sees("person"))
+	limit, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for b.Models()[1].State != "unhealthy" {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("the model answers badly, and is %+v", b.Models()[1])
+		}
+	}
+	got := map[string]metrics.Model{}
+	for _, m := range b.Metrics().Models {
+		got[m.Name] = m
+	}
+	if m := got["default"]; m.State != "ready" || m.Reason != "" || m.Runs == 0 || m.Pictures < m.Runs || m.Bad != 0 || m.Cameras != 1 {
+		t.Errorf("default: %+v", m)
+	}
+	if m := got["cats"]; m.State != "unhealthy" || m.Reason != "not finite" || m.Runs != 0 || m.Bad == 0 || m.Cameras != 1 {
+		t.Errorf("cats: %+v", m)
+	}
+	if m := got["gone"]; m.State != "refused" || m.Reason != "refused" {
+		t.Errorf("gone: %+v", m)
+	}
+	if ok, why := b.Ready(); ok || !strings.HasSuffix(why, "not finite") || !strings.Contains(why, "cat.onnx") {
+		t.Errorf("ready %v: %s", ok, why)
+	}
+	b.RejectModel("cats", errors.New("no label"))
+	b.RejectModel("unknown", errors.New("no such model"))
+	if r := b.Models()[1].Rejected; r == nil || r.Reason != "no label" {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -171,6 +171,22 @@ func (p *Pipeline) Preview(ctx context.Context, id, camera string, score, iou fl
 	return web.Preview{Picture: pic, Objects: len(found)}, err
 }
 
+// NextPicture waits for a camera's next picture, which the caller releases. When none
+// comes the error says how the camera is.
+func (p *Pipeline) NextPicture(ctx context.Context, id string) (*framepool.Frame, error) {
+	c, ok := p.camera(id)
+	if !ok {
+		return nil, fmt.Errorf("camera %s: %w", id, web.ErrUnknownCamera)
+	}
+	p.watchedNow(id)
+	f, err := c.lending.next(ctx)
+	if err != nil {
+		st := c.captureStatus()
+		return nil, fmt.Errorf("%w: camera %s is %s: %s", web.ErrNoPicture, id, st.State, st.Reason)
+	}
+	return f, nil
+}
+
 func (p *Pipeline) drawFound(ctx context.Context, c *camera, f *framepool.Frame, labels []string, found []infer.Detection) (web.Picture, error) {
 	objects := make([]event.Object, 0, len(found))
 	for _, d := range found {

@@ -252,6 +252,7 @@ func (p *Pipeline) Reload(cfg *config.Config) (config.Changes, error) {
 	if err != nil {
 		return config.Changes{}, fmt.Errorf("reload: nothing changed: %w", err)
 	}
+	diff.Models = diff.Models || len(models.fresh) > 0
 	undo := models.install()
 	changed := slices.DeleteFunc(slices.Clone(diff.Changed), func(id string) bool { return p.movable(id, old, cfg) })
 	fresh, err := p.build(cfg, slices.Concat(diff.Added, changed))

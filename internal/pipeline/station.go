@@ -45,6 +45,8 @@ type station struct {
 	most     int // pictures in a batch
 	workers  []*worker
 	load     load
+	runs     atomic.Uint64 // batches with an answer
+	pictures atomic.Uint64 // of these
 	late     atomic.Uint64 // pictures that grew too old on the way
 	governor governing
 
@@ -71,6 +73,7 @@ func (p *Pipeline) newStation(key string, l Loaded, own bool) *station {
 		s.open = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, engine) }
 	}
 	info := s.model.Info()
+	s.health.logger = s.logger.With("file", info.Model)
 	s.key = stationKey{device: device, model: key}
 	s.most = max(1, info.MaxBatch)
 	s.times = schedule.NewTimes(s.most)

@@ -256,6 +256,16 @@ func (p *Pipeline) reject(e *modelEntry, err error) {
 	p.rejected[e.name] = rejection{cfg: e.cfg, reason: err.Error(), at: p.now().UTC()}
 }
 
+// RejectModel remembers why the model that a configuration names cannot take the place
+// of the one of that name that is there.
+func (p *Pipeline) RejectModel(name string, reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.models[name]; e != nil {
+		p.rejected[name] = rejection{cfg: e.cfg, reason: reason.Error(), at: p.now().UTC()}
+	}
+}
+
 func (p *Pipeline) showLoading(m map[string]config.Model) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

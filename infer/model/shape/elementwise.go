@@ -82,6 +82,7 @@ func binary(fn func(a, b float64) float64) handler {
 		}
 		dims, ok := broadcast(a.Dims, b.Dims)
 		if !ok {
+			c.misfit(a.Dims, b.Dims)
 			return
 		}
 		f := c.give(0, dims...)

@@ -189,6 +189,9 @@ func concat(first, step int) handler {
 			}
 			for k, d := range f.Dims {
 				switch {
+				case k != a && dims[k] >= 0 && d >= 0 && dims[k] != d:
+					c.misfit(dims, f.Dims)
+					return
 				case k != a && dims[k] < 0:
 					dims[k] = d
 				case k == a && (d < 0 || dims[a] < 0):

@@ -3,6 +3,7 @@
 package shape
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -59,6 +60,8 @@ type Result struct {
 	FLOPs float64
 	// Unknown are the operations whose result or cost could not be followed.
 	Unknown []string
+	// Misfit is the first operation whose inputs do not fit together, with their shapes; "" where all do.
+	Misfit string
 }
 
 // Of gives what is known of a value; never nil.
@@ -215,6 +218,13 @@ func (c *call) input(i int) *Fact {
 		return c.in[i]
 	}
 	return &Fact{}
+}
+
+// misfit notes that two inputs do not fit together.
+func (c *call) misfit(a, b []int64) {
+	if c.w.Misfit == "" {
+		c.w.Misfit = fmt.Sprintf("%s of %v and %v", c.Op, a, b)
+	}
 }
 
 // has tells whether the i-th input is given.

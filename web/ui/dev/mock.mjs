@@ -167,6 +167,30 @@ function system(scenario) {
   };
 }
 
+const hostile = '<img src=x onerror=alert(1)>';
+
+function models() {
+  const base = {
+    family: 'yolov8', state: 'ready', reason: '', provider: 'cpu', precision: 'as in the file', ms_per_image: 41.3, score_threshold: 0.45, nms_iou: 0.6,
+    labels: ['person', 'car'], cameras: [],
+  };
+  return [
+    { ...base, id: 'default', file: 'yard.onnx', cameras: ['gate'], rejected: { file: 'yard.onnx', reason: 'every score is exactly 0', at: new Date().toISOString() } },
+    { ...base, id: 'night', file: 'night.onnx', state: 'unhealthy', reason: 'the model is unhealthy: value 3 is NaN: not finite', labels: [hostile] },
+    { ...base, id: 'plates', file: 'plates.onnx', state: 'refused', reason: 'is a web page', provider: '', nms_iou: 0, labels: [] },
+  ];
+}
+
+const report = (m) => ({
+  file: m.file, sha256: 'ab12', producer: 'pytorch 2.4', opset: 17, params: 3.2e6, gflops: 8.9,
+  spec: { family: m.family, input: { name: 'images', type: 'float32', layout: 'NCHW', shape: [-1, 3, 640, 640] } },
+  findings: [
+    { about: 'family', value: m.family, evidence: `output0 of ${m.file}`, certainty: 'shape' },
+    { about: 'labels', value: m.labels.join(', '), evidence: 'metadata names', certainty: 'stated' },
+  ],
+  notes: ['YOLOv8, 9, 11 and 12 are read alike'],
+});
+
 // Walkers on invented paths: the boxes move as people do, over whatever is there.
 function objects(seq) {
   return Array.from({ length: 5 }, (_, i) => {
@@ -183,7 +207,7 @@ const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '
 
 /**
  * Starts a server. In what it returns, `cameras` and `system` may be changed at
- * any time; `silent` stops pictures and detections, `status` makes the API
+ * any time, and so may `models`; `silent` stops pictures and detections, `status` makes the API
  * answer with that status, `delayed` makes pictures so many milliseconds old,
  * `detectEvery` infers every n-th picture only.
  */
@@ -192,6 +216,9 @@ export async function createMock({ port = 0, scenario = 'two' } = {}) {
   const mock = {
     cameras: scenarios[scenario](),
     system: system(scenario),
+    models: models(),
+    /** The previews that were asked for. */
+    previews: [],
     silent: false,
     status: 200,
     delayed: 0,
@@ -254,6 +281,22 @@ export async function createMock({ port = 0, scenario = 'two' } = {}) {
     follow(readers, req, res, { wants: (id) => names.length === 0 || names.includes(id), send: (s) => res.write(s) });
   }
 
+  function aboutModels(url, res) {
+    const [id, preview] = url.pathname.split('/').slice(4);
+    const m = mock.models.find((x) => x.id === id);
+    if (id === undefined) json(res, mock.models);
+    else if (m === undefined || m.state === 'refused') json(res, { error: { code: 'not_found', message: 'nothing is known of it' } }, 404);
+    else if (preview === undefined) json(res, report(m));
+    else {
+      mock.previews.push(Object.fromEntries(url.searchParams));
+      if (m.state === 'unhealthy') json(res, { error: { code: 'no_picture', message: m.reason } }, 503);
+      else {
+        res.writeHead(200, { 'Content-Type': 'image/jpeg', 'Cache-Control': 'no-store', 'X-Objects': Number(url.searchParams.get('threshold')) > 0.9 ? '0' : '3' });
+        res.end(pictures[0]);
+      }
+    }
+  }
+
   function file(res, path) {
     const full = join(dist, normalize(extname(path) === '' ? '/index.html' : path));
     if (!full.startsWith(dist) || !existsSync(full)) {
@@ -275,6 +318,7 @@ export async function createMock({ port = 0, scenario = 'two' } = {}) {
     else if (mock.status !== 200) json(res, { error: { code: 'mock', message: 'as asked' } }, mock.status);
     else if (url.pathname === '/api/v1/system') json(res, mock.system);
     else if (url.pathname === '/api/v1/cameras') json(res, mock.cameras.map(measured));
+    else if (url.pathname.startsWith('/api/v1/models')) aboutModels(url, res);
     else if (url.pathname === '/api/v1/live') streamPictures(req, res, names);
     else if (url.pathname === '/api/v1/detections') streamDetections(req, res, names);
     else json(res, { error: { code: 'not_found', message: 'no such route' } }, 404);

@@ -188,6 +188,48 @@ await given('two', { before: (m) => Object.assign(m.system, { capacity: { camera
   });
 });
 
+await given('two', { at: '/models' }, async ({ mock, page }) => {
+  const words = (id) => page.getByTestId(id).innerText();
+  const says = (id, text) => async () => (await words(id)).includes(text);
+  await tests.check('the page of models says what the file is, and why another did not take its place', async () => {
+    await until('the report', says('report', 'output0 of yard.onnx'));
+    assert((await words('models')).includes('yard.onnx was not taken into use: every score is exactly 0'), 'no refusal');
+    await until('a preview', says('preview-words', '3 objects'));
+  });
+  await tests.check('a slider asks for its threshold, and the overlap goes no further than the model’s own', async () => {
+    await page.getByTestId('threshold').fill('0.95');
+    await until('the threshold', () => mock.previews.at(-1)?.threshold === '0.95');
+    await until('what it leaves', says('preview-words', '0 objects'));
+    assertEqual(await page.getByTestId('iou').getAttribute('max'), '0.6', 'most overlap');
+    await page.getByRole('button', { name: 'As configured' }).click();
+    await until('the configured threshold', () => mock.previews.at(-1)?.threshold === '0.45');
+  });
+  await tests.check('another file under the same name is looked at anew', async () => {
+    Object.assign(mock.models[0], { family: 'yolox', labels: ['forklift'], ms_per_image: 12.5 });
+    await until('the new report', says('report', 'yolox'));
+    await until('its labels', says('report', 'forklift'));
+  });
+  await tests.check('an unhealthy model says so in its place and in that of the picture, and its labels are text', async () => {
+    await page.getByTestId('model-choice').selectOption('night');
+    await until('the reason', says('models', 'unhealthy: the model is unhealthy: value 3 is NaN'));
+    await until('no picture', says('preview-words', 'value 3 is NaN'));
+    assert((await words('models')).includes('<img src=x'), 'no label');
+    assertEqual(await page.locator('main img').count(), 0, 'img elements');
+  });
+  await tests.check('a refused model says why, and that nothing is known of the file', async () => {
+    await page.getByTestId('model-choice').selectOption('plates');
+    await until('the reason', says('models', 'refused: is a web page'));
+    await until('no report', says('report', 'Nothing is known of it yet'));
+    assertEqual(await page.getByTestId('iou').count(), 0, 'sliders for the overlap');
+  });
+  await tests.check('360 px wide: nothing of the models sticks out', async () => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.getByTestId('model-choice').selectOption('default');
+    await shoot(page, 'models-phone');
+    assertEqual(await page.evaluate(() => document.documentElement.scrollWidth), 360, 'width of the page');
+  });
+});
+
 await given('two', { at: '/camera/nowhere' }, async ({ page }) => {
   await tests.check('an address of a camera that is gone says so', async () => {
     await page.getByTestId('no-camera').waitFor();

@@ -95,7 +95,8 @@ function Report({ model }: { model: Model }): JSX.Element {
       () => setReport(null),
     );
     return () => run.abort();
-  }, [model.id, model.file, model.state]);
+    // Another file may have come under the same name: then it was measured anew.
+  }, [model.id, model.file, model.state, model.msPerImage, model.labels.join('\n')]);
   return (
     <section class="panel" data-testid="report">
       <h2>What the file is</h2>
