@@ -17,6 +17,7 @@ import (
 	"edgecam/platform/cuda"
 	"edgecam/platform/doctor"
 	"edgecam/platform/onnxruntime"
+	"edgecam/platform/sysav"
 )
 
 // errUnfit ends doctor with exit code 1 after the report has said why.
@@ -88,6 +89,9 @@ func examine(ctx context.Context, cfg *config.Config) doctor.Report {
 	driver := cuda.New(cuda.Options{})
 	box := detect(driver)
 	p.GPU = probeGPU(ctx, cfg, box, driver)
+	if box.Jetson != nil {
+		probeSystemFFmpeg(&p.FFmpeg)
+	}
 	return doctor.Examine(box, p)
 }
 
@@ -139,6 +143,23 @@ func probeFFmpeg() doctor.FFmpeg {
 		f.Decoders = append(f.Decoders, d.Name)
 	}
 	return f
+}
+
+// probeSystemFFmpeg looks for the decoders of boards in the machine's own FFmpeg, in
+// the order in which cameras try them.
+func probeSystemFFmpeg(f *doctor.FFmpeg) {
+	system := sysav.New()
+	for _, hardware := range []string{"nvv4l2dec", "v4l2m2m"} {
+		for _, codec := range []string{"h264", "hevc"} {
+			name := codec + "_" + hardware
+			if l, err := system.Find(name); err == nil {
+				f.System = append(f.System, name)
+				if f.SystemPath == "" {
+					f.SystemPath = l.Path()
+				}
+			}
+		}
+	}
 }
 
 func probeModel(c config.Inference) (doctor.Runtime, doctor.Model) {

@@ -58,6 +58,10 @@ type FFmpeg struct {
 	Version  string   // e.g. "59.37.100"; "" = not tried
 	Decoders []string // names that the library has, of those asked for
 	Asked    []string // names that the product uses
+	// System is the machine's own FFmpeg, asked on boards whose decoder ours cannot
+	// reach: the decoders of it that are tried there, and its libavcodec.
+	System     []string
+	SystemPath string // "" = none can be used
 }
 
 // Runtime is ONNX Runtime's library.

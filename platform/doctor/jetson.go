@@ -214,12 +214,15 @@ func forBoard(checks []Check, p platform.Platform, probes Probes) {
 // come before the kernel's general ones, as cameras try them.
 func boardDecoders(c Check, j platform.Jetson, probes Probes) Check {
 	of := func(suffix string) (names []string) {
-		for _, name := range probes.FFmpeg.Decoders {
-			if strings.HasSuffix(name, suffix) {
+		for _, name := range slices.Concat(probes.FFmpeg.Decoders, probes.FFmpeg.System) {
+			if strings.HasSuffix(name, suffix) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 		return names
+	}
+	if path := probes.FFmpeg.SystemPath; path != "" {
+		c.Detail += "; the machine's own is " + path
 	}
 	nvidia, general := of("_nvv4l2dec"), of("_v4l2m2m")
 	if board := slices.Concat(nvidia, general); len(board) > 0 {
