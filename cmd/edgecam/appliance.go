@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ func newAppliance(ctx context.Context, cfg *config.Config, bad map[string]string
 		a.Close()
 		return nil, err
 	}
+	debug.FreeOSMemory() // a start takes more than the hours after it
 	return a, nil
 }
 

@@ -51,6 +51,7 @@ func New(opts Options) (*Engine, error) {
 		}
 		e.add(s)
 	}
+	onnxruntime.Trim() // what trying the models took
 	for _, s := range skipped {
 		notes = append(notes, "library passed over: "+s)
 	}
