@@ -73,6 +73,12 @@ test: build ## every test: vet, format, race detector, dashboard, browser, unit 
 	@scripts/setup-test.sh
 	@scripts/test.sh
 
+.PHONY: test-package
+test-package: ## make the release, try its packages in fresh Debian roots and arm64 under emulation (as root)
+	@scripts/setup-package.sh
+	@$(MAKE) release
+	@failed=0; for test in scripts/test-package.sh scripts/test-arm64.sh; do $$test || failed=1; done; exit $$failed
+
 FUZZ ?= 1m
 
 .PHONY: fuzz

@@ -77,7 +77,7 @@ func TestUnitExposure(t *testing.T) {
 func TestUnitKeepsItsPromises(t *testing.T) {
 	text := "\n" + readFile(t, "systemd/edgecam.service")
 	for _, line := range []string{
-		"Type=notify", "NotifyAccess=main", "WatchdogSec=30", "ExecReload=/bin/kill -HUP $MAINPID",
+		"Type=notify", "NotifyAccess=main", "WatchdogSec=30", `ExecReload=/bin/sh -c "kill -HUP ${MAINPID}"`,
 		"Restart=always", "RestartPreventExitStatus=78", "StartLimitIntervalSec=0",
 		"LimitMEMLOCK=infinity", "User=edgecam", "SupplementaryGroups=video render",
 		"StateDirectory=edgecam", "DevicePolicy=closed", "DeviceAllow=char-nvidia* rw",
