@@ -82,7 +82,7 @@ if [ -n "$arch" ]; then
 fi
 
 # A change of this script, of the compiler or of what it sees builds it anew.
-want=$({ cat "$0"; "$compiler" -v 2>&1; pkg-config --modversion ffnvcodec; [ -z "$sysroot" ] || cat "$sysroot/.built"; } | sha256sum | cut -d ' ' -f 1)
+want=$({ grep -v '^ *#' "$0"; "$compiler" -v 2>&1 | grep -v COLLECT; pkg-config --modversion ffnvcodec; [ -z "$sysroot" ] || cat "$sysroot/.id"; } | sha256sum | cut -d ' ' -f 1)
 [ "$(cat "$dest/.built" 2>/dev/null || true)" != "$want" ] || exit 0
 fetch
 tar -xJf "$source" -C "$work" --no-same-owner

@@ -20,7 +20,7 @@ ffmpeg=$root/.cache/ffmpeg-$arch sysroot=$root/.cache/sysroot-$arch
 
 # The go command looks at flags, and not into the compiler's root or FFmpeg's
 # headers: a name made of what they were built from tells it when they changed.
-inputs=$(cat "$ffmpeg/.built" "$sysroot/.built" | sha256sum | cut -c 1-16)
+inputs=$(cat "$ffmpeg/.built" "$sysroot/.id" | sha256sum | cut -c 1-16)
 mkdir -p "$(dirname "$out")"
 settings=(
   GOOS=linux "GOARCH=$arch" GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-mod=readonly GOEXPERIMENT=
@@ -33,6 +33,6 @@ settings=(
   -ldflags "-s -w -buildid= -X main.version=$version -linkmode=external -extldflags '-Wl,-z,relro,-z,now,--build-id=none'" -o "$out" ./cmd/edgecam
 
 "$here/check-symbols.sh" "$out"
-for path in "$root/.cache" "$root/platform" "$root/cmd" "$(go env GOMODCACHE)" "$(go env GOROOT)/src" "$HOME/"; do
+for path in "$root/.cache" "$root/platform" "$root/cmd" "$(go env GOMODCACHE)" "$(go env GOROOT)/src"; do
   ! grep -qaF "$path" "$out" || { echo "build-release: $out holds a path of this machine: $path" >&2; exit 1; }
 done

@@ -23,9 +23,9 @@ copy=$work/another/place/for/the/tree
 mkdir -p "$copy/.cache"
 tar --exclude=.git --exclude=node_modules --exclude=./.cache --exclude=./bin --exclude=./dist -cf - . | tar -xf - -C "$copy"
 cp -r .cache/downloads .cache/onnxruntime "$copy/.cache/"
-cp -r web/ui/node_modules "$copy/web/ui/"
 if [ -n "$whole" ]; then
   export GOCACHE="$work/gocache"
+  cp -r web/ui/node_modules "$copy/web/ui/"
   find "$copy/web/dist" -mindepth 1 ! -name .keep -delete
   npm --prefix "$copy/web/ui" run build >"$work/npm.log" 2>&1 || { tail "$work/npm.log" >&2; exit 1; }
   touch "$copy/web/dist/.keep"
