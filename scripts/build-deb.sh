@@ -60,7 +60,9 @@ put 0644 "$work/zsh" /usr/share/zsh/vendor-completions/_edgecam
 put 0644 "$work/fish" /usr/share/fish/vendor_completions.d/edgecam.fish
 
 doc=/usr/share/doc/edgecam
-put 0644 packaging/copyright $doc/copyright
+version_of() { sed -n 's/^version=//p' "scripts/$1"; }
+sed "s/@FFMPEG@/$(version_of build-ffmpeg.sh)/g; s/@ORT@/$(version_of fetch-onnxruntime.sh)/" packaging/copyright >"$work/copyright"
+put 0644 "$work/copyright" $doc/copyright
 put 0644 NOTICE $doc/NOTICE
 packed THIRD_PARTY_NOTICES.md $doc/THIRD_PARTY_NOTICES.md.gz
 packed /usr/share/common-licenses/LGPL-2.1 $doc/COPYING.LGPLv2.1.gz

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # build-ffmpeg.sh DEST [ARCH]
+# build-ffmpeg.sh --source
 #
 # Builds the trimmed, static FFmpeg that the self-contained binary is linked
 # with, and installs its include/, lib/ and lib/pkgconfig/ below DEST: only the
@@ -9,6 +10,8 @@
 # With ARCH (amd64 or arm64) it is built against .cache/sysroot-ARCH, for
 # releases: the same compiler gives the same bytes in every directory. Without,
 # it is for this machine, with its own C library.
+#
+# With --source it prints where the source lies, and fetches it where it does not.
 #
 # Use it with  PKG_CONFIG_LIBDIR=DEST/lib/pkgconfig go build -tags staticffmpeg …
 # Needs root for packages that are missing; offline once the source is in
@@ -29,14 +32,40 @@ config=(--disable-everything --disable-autodetect --disable-network --disable-pr
 nvidia=(--enable-ffnvcodec --enable-cuda --enable-nvdec --enable-cuvid
   --enable-hwaccel=h264_nvdec,hevc_nvdec,mjpeg_nvdec --enable-decoder=h264_cuvid,hevc_cuvid,mjpeg_cuvid)
 
-[ $# = 1 ] || [ $# = 2 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-arch=${2:-}
+[ $# = 1 ] || [ $# = 2 ] || { sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 downloads=${DOWNLOADS:-$here/../.cache/downloads}
-mkdir -p "$1" "$downloads"
-dest=$(cd "$1" && pwd)
-downloads=$(cd "$downloads" && pwd)
-source=$downloads/ffmpeg_$version.orig.tar.xz
+mkdir -p "$downloads"
+source=$(cd "$downloads" && pwd)/ffmpeg_$version.orig.tar.xz
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
+fetch() {
+  if [ -f "$source" ] && sum_is "$source" "$source_sha256"; then return; fi
+  echo "build-ffmpeg: fetching the source of FFmpeg $version (10 MB, and as much of lists)" >&2
+  debian_begin "$debian_suite" "$(dpkg --print-architecture)" "$work/apt"
+  # Any revision of Debian's has the same upstream source.
+  local revision
+  revision=$(apt-cache -c "$debian_state/apt.conf" showsrc --only-source ffmpeg | sed -n "s/^Version: \(.*:$version-.*\)/\1/p" | sort -V | tail -n 1)
+  [ -n "$revision" ] || {
+    echo "build-ffmpeg: Debian's $debian_suite has no FFmpeg $version any more: put ffmpeg_$version.orig.tar.xz (Debian's archive of snapshots has it) into ${source%/*}, or move version and source_sha256 in $0 on" >&2
+    return 1
+  }
+  (cd "$work" && debian_apt source -qq --download-only "ffmpeg=$revision" >/dev/null)
+  sum_is "$work/ffmpeg_$version.orig.tar.xz" "$source_sha256" || {
+    echo "build-ffmpeg: the source of FFmpeg $version has another sha256 than expected: nothing of it is used" >&2
+    return 1
+  }
+  mv "$work/ffmpeg_$version.orig.tar.xz" "$source"
+}
+if [ "$1" = --source ]; then
+  fetch
+  echo "$source"
+  exit
+fi
+
+arch=${2:-} sysroot=
+mkdir -p "$1"
+dest=$(cd "$1" && pwd)
 need_packages "FFmpeg" gcc libc6-dev make nasm pkg-config xz-utils libffmpeg-nvenc-dev
 compiler=gcc
 case ${arch:-$(uname -m)} in
@@ -52,30 +81,10 @@ if [ -n "$arch" ]; then
   config+=(--enable-cross-compile --target-os=linux "--cross-prefix=$triplet-" "--extra-cflags=-fstack-protector-strong -D_FORTIFY_SOURCE=2")
 fi
 
-want=$({ cat "$0"; "$compiler" -v 2>&1; pkg-config --modversion ffnvcodec; cat "$sysroot/.built" 2>/dev/null || true; } | sha256sum | cut -d ' ' -f 1)
+# A change of this script, of the compiler or of what it sees builds it anew.
+want=$({ grep -v '^ *#' "$0"; "$compiler" -v 2>&1 | grep -v COLLECT; pkg-config --modversion ffnvcodec; [ -z "$sysroot" ] || cat "$sysroot/.id"; } | sha256sum | cut -d ' ' -f 1)
 [ "$(cat "$dest/.built" 2>/dev/null || true)" != "$want" ] || exit 0
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-fetch() {
-  echo "build-ffmpeg: fetching the source of FFmpeg $version (10 MB, and as much of lists)"
-  debian_begin "$debian_suite" "$(dpkg --print-architecture)" "$work/apt"
-  # Any revision of Debian's has the same upstream source.
-  local revision
-  revision=$(apt-cache -c "$debian_state/apt.conf" showsrc --only-source ffmpeg | sed -n "s/^Version: \(.*:$version-.*\)/\1/p" | sort -V | tail -n 1)
-  [ -n "$revision" ] || {
-    echo "build-ffmpeg: Debian's $debian_suite has no FFmpeg $version any more: put ffmpeg_$version.orig.tar.xz (Debian's archive of snapshots has it) into $downloads, or move version and source_sha256 in $0 on" >&2
-    return 1
-  }
-  (cd "$work" && debian_apt source -qq --download-only "ffmpeg=$revision" >/dev/null)
-  sum_is "$work/ffmpeg_$version.orig.tar.xz" "$source_sha256" || {
-    echo "build-ffmpeg: the source of FFmpeg $version has another sha256 than expected: nothing of it is used" >&2
-    return 1
-  }
-  mv "$work/ffmpeg_$version.orig.tar.xz" "$source"
-}
-[ -f "$source" ] && sum_is "$source" "$source_sha256" || fetch
+fetch
 tar -xJf "$source" -C "$work" --no-same-owner
 cd "$work/ffmpeg-$version"
 
@@ -83,12 +92,9 @@ cd "$work/ffmpeg-$version"
 # this machine: tools come by PATH, and the headers of NVIDIA's interfaces,
 # which are the same for every architecture, from beside the source.
 mkdir bin nvidia
-ln -s "$compiler" bin/edgecam-cc
-if [ -n "$arch" ]; then
-  printf '#!/bin/sh\nexec "%s" "$@"\n' "$compiler" >bin/edgecam-cc.new # a link would hide the root from it
-  chmod 0755 bin/edgecam-cc.new
-  mv bin/edgecam-cc.new bin/edgecam-cc
-fi
+# Not a link: the compiler finds its root by its own name.
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$compiler" >bin/edgecam-cc
+chmod 0755 bin/edgecam-cc
 cp -r "$(pkg-config --variable=includedir ffnvcodec)/ffnvcodec" nvidia/
 sed "s|^includedir=.*|includedir=$PWD/nvidia|; s|^prefix=.*|prefix=$PWD|" "$(pkg-config --path ffnvcodec)" >bin/ffnvcodec.pc
 export PATH="$PWD/bin:$PATH" PKG_CONFIG_LIBDIR="$PWD/bin"

@@ -4,6 +4,8 @@
 #   DEBIAN_MIRROR  a mirror to ask, where the machine's own sources name none or
 #                  do not have the release any more
 
+: "${debian_etc:=/etc}" # a test has another one
+
 # debian_uris prints the mirrors that the machine's own sources name for its own
 # release: "main URI", and "security URI" where there is one.
 debian_uris() {
@@ -12,9 +14,9 @@ debian_uris() {
     echo "main $DEBIAN_MIRROR"
     return
   fi
-  own=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-stable}") || true
+  own=$(. "$debian_etc/os-release" && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-stable}") || true
   # One line of the old form becomes a stanza of the new one.
-  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+  for file in "$debian_etc"/apt/sources.list "$debian_etc"/apt/sources.list.d/*.list "$debian_etc"/apt/sources.list.d/*.sources; do
     if [ -f "$file" ]; then
       sed -E 's/^deb +(\[[^]]*\] +)?([^ ]+) +([^ ]+) .*/\nURIs: \2\nSuites: \3\n/' "$file"
       echo

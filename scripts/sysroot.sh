@@ -50,7 +50,7 @@ fi
 mkdir -p "$2" "$downloads"
 dest=$(cd "$2" && pwd)
 downloads=$(cd "$downloads" && pwd)
-want=$({ cat "$0"; "$triplet-gcc" -v; } 2>&1 | sha256sum | cut -d ' ' -f 1)
+want=$({ grep -v '^ *#' "$0"; "$triplet-gcc" -v; } 2>&1 | sha256sum | cut -d ' ' -f 1)
 [ "$(cat "$dest/.built" 2>/dev/null || true)" != "$want" ] || exit 0
 
 work=$(mktemp -d "$dest.XXXXXX")
@@ -81,6 +81,16 @@ while read -r name version sum; do
   [ -z "$name" ] || dpkg-deb -x "$(file_of "$name" "$version")" "$work/root"
 done <<<"$packages"
 rm -rf "$work/root/usr/share"
+# One lib, as in newer releases: an emulator falls back to the machine's own
+# where a library is in the other place.
+cp -a "$work/root/lib/." "$work/root/usr/lib/"
+rm -rf "$work/root/lib"
+ln -s usr/lib "$work/root/lib"
+if [ -d "$work/root/lib64" ]; then
+  cp -a "$work/root/lib64" "$work/root/usr/lib64"
+  rm -rf "$work/root/lib64"
+  ln -s usr/lib64 "$work/root/lib64"
+fi
 # Links to / would lead out of the root, to the machine's own libraries.
 find "$work/root" -type l -lname '/*' | while read -r link; do
   ln -sfnr "$work/root$(readlink "$link")" "$link"
@@ -98,6 +108,8 @@ exec $triplet-gcc --sysroot="\$root" -ffile-prefix-map="\$root"=/sysroot \\
   -B"\$root/usr/lib/$triplet" -L"\$root/usr/lib/$triplet" -L"\$root/lib/$triplet" -static-libgcc "\$@"
 TEXT
 chmod 0755 "$work/root/bin/cc"
+# .id is what those who build against the root depend on.
+{ echo "$packages"; cat "$work/root/bin/cc"; "$triplet-gcc" -v; } 2>&1 | sha256sum | cut -d ' ' -f 1 >"$work/root/.id"
 printf '%s\n' "$want" >"$work/root/.built"
 rm -rf "$dest"
 mv "$work/root" "$dest"
