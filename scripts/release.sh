@@ -35,18 +35,26 @@ library() {
   echo "$dir/libonnxruntime.so.1"
 }
 
+# once STAMP FILE COMMAND… makes FILE where it is not there or of other sources.
+once() {
+  local stamp=$1 file=$2
+  shift 2
+  if [ -f "$file" ] && [ "$(cat "$stamp" 2>/dev/null || true)" = "$tree" ]; then return; fi
+  "$@"
+  echo "$tree" >"$stamp"
+}
+
 made=()
 for arch in "$@"; do
   binary=.cache/release/$arch/edgecam
   deb=edgecam_${VERSION}_$arch.deb tarball=edgecam-$VERSION-linux-$arch.tar.gz
   made+=("$deb" "$tarball")
-  [ "$(cat ".cache/release/$arch.built" 2>/dev/null || true)" = "$tree" ] && [ -f "$binary" ] && [ -f "dist/$deb" ] && [ -f "dist/$tarball" ] && continue
   scripts/fetch-onnxruntime.sh "$(dirname "$(library "$arch")")" "$arch"
   scripts/check-symbols.sh --c++ "$(library "$arch")"
-  scripts/build-release.sh "$arch" "$binary"
-  scripts/step.sh "pack $deb" scripts/build-deb.sh "$arch" "$VERSION" "$binary" "$(library "$arch")" dist
-  scripts/step.sh "pack $tarball" scripts/build-tarball.sh "$arch" "$VERSION" "$binary" "$(library "$arch")" dist
-  echo "$tree" >".cache/release/$arch.built"
+  parts=("$arch" "$VERSION" "$binary" "$(library "$arch")" dist)
+  once ".cache/release/$arch.built" "$binary" scripts/build-release.sh "$arch" "$binary"
+  once "dist/.$arch.deb" "dist/$deb" scripts/step.sh "pack $deb" scripts/build-deb.sh "${parts[@]}"
+  once "dist/.$arch.tarball" "dist/$tarball" scripts/step.sh "pack $tarball" scripts/build-tarball.sh "${parts[@]}"
 done
 
 # Whoever hands out a binary with FFmpeg inside hands out FFmpeg's source too.
