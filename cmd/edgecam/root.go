@@ -46,7 +46,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newModel(), newBackup(), newRestore(), newHashPassword(), newVersion())
+	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newModel(), newBackup(), newRestore(), newHashPassword(), newVersion(), newMan())
 	return root
 }
 

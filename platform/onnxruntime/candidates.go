@@ -3,6 +3,7 @@ package onnxruntime
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,7 @@ func candidates(explicit string, getenv func(string) string, executable string, 
 		dir := filepath.Dir(executable)
 		dirs = append(dirs, dir, filepath.Join(dir, "lib"), filepath.Join(dir, "../lib/edgecam"), filepath.Join(dir, "../lib"))
 		cached, _ := glob(filepath.Join(dir, "../.cache/onnxruntime/*")) // the pattern is well formed
+		cached = slices.DeleteFunc(cached, foreign)
 		slices.Sort(cached)
 		slices.Reverse(cached) // the newest version first
 		dirs = append(dirs, cached...)
@@ -84,6 +86,13 @@ func within(named string, glob func(string) ([]string, error)) []string {
 		return []string{named}
 	}
 	return found
+}
+
+// foreign says that a directory of the cache is another architecture's: a
+// release needs them all, and they lie side by side.
+func foreign(dir string) bool {
+	return runtime.GOARCH != "amd64" && strings.HasSuffix(dir, "-amd64") ||
+		runtime.GOARCH != "arm64" && strings.HasSuffix(dir, "-arm64")
 }
 
 // escapeGlob makes a directory's name mean itself in a pattern.

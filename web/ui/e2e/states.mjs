@@ -166,7 +166,8 @@ await given('many', { page: phone, before: (m) => Object.assign(m.system, { logi
 await given('empty', {}, async ({ mock, page }) => {
   await tests.check('without cameras it says how to add one, and shows it when it comes', async () => {
     await page.getByTestId('empty').waitFor();
-    assert((await page.getByTestId('empty').innerText()).includes('url: rtsp://'), 'no example');
+    const text = await page.getByTestId('empty').innerText();
+    for (const part of ['url: rtsp://', '/etc/edgecam/edgecam.yaml', 'systemctl reload edgecam']) assert(text.includes(part), `no ${part}`);
     mock.cameras = scenarios.two();
     await page.getByTestId('grid').waitFor();
   });

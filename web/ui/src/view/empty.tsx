@@ -6,7 +6,7 @@ const snippet = `cameras:
     name: Front gate
     url: rtsp://192.0.2.21/stream1
     username: viewer
-    password: \${GATE_PASSWORD}
+    password: "its password"
 `;
 
 /** No camera is configured yet: how to add the first. */
@@ -16,7 +16,11 @@ export function Empty(): JSX.Element {
   return (
     <section class="empty" data-testid="empty">
       <h1 tabIndex={-1}>No cameras yet</h1>
-      <p>Add the first one to the configuration file and start edgecam again. It appears here as soon as it is known.</p>
+      <p>
+        Add the first one below <code>cameras:</code> in the configuration, on an installed box{' '}
+        <code>/etc/edgecam/edgecam.yaml</code>, and have it read again: <code>systemctl reload edgecam</code>. It appears
+        here by itself.
+      </p>
       <div class="snippet">
         <pre tabIndex={0} aria-label="Example configuration">
           <code>{snippet}</code>
