@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,9 +16,10 @@ import (
 var (
 	safePlain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./:@?=&%+~-]*[A-Za-z0-9_/-]$`)
 	// What a path or query may hold that lets somebody in.
-	tellingTail   = regexp.MustCompile(`(?i)(pass|pwd|pw=|token|secret|key|auth|login|user)`)
-	urlLogin      = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):(\S*)@`)
-	saidInComment = regexp.MustCompile(`(?i)((?:pass(?:word|wort|wd|phrase|code)?|password_hash|pwd|secret|token|key)["']?[ \t]*[:=][ \t]*)(\S.*)$`)
+	tellingTail   = regexp.MustCompile(`(?i)(pass|pwd|psw|psd|pw=|\bp=|token|secret|key|auth|login|user|usr|cred|sess|sid=|sig=)`)
+	urlLogin      = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/]*):(\S*)@`) // a user may be an address of mail
+	cameraURL     = regexp.MustCompile(`(?i)rtsps?://\S+`)
+	saidInComment = regexp.MustCompile(`(?i)((?:pass(?:word|wort|wd|phrase|code)?|password_hash|pwd|psw|psd|pw|secret|token|key)["']?[ \t]*[:=][ \t]*)(\S.*)$`)
 	anyHash       = regexp.MustCompile(`\$argon2[a-z]*\$\S+`)
 	onlyVariables = regexp.MustCompile(`^(\$\{[A-Za-z_][A-Za-z0-9_]*\})+$`)
 )
@@ -51,7 +53,12 @@ func (o *Outline) WithoutSecrets() (text []byte, keys []string, err error) {
 			return nil, nil, err
 		}
 		edits, keys = append(edits, e), append(keys, l.key)
-		hidden = append(hidden, secretParts(old, shall)...)
+		for _, part := range secretParts(old, shall) {
+			hidden = append(hidden, part)
+			if plain, err := url.PathUnescape(part); err == nil && plain != part {
+				hidden = append(hidden, plain)
+			}
+		}
 	}
 	edits = append(edits, o.commentEdits(hidden)...)
 	text = o.apply(edits)
@@ -165,6 +172,7 @@ func (o *Outline) commentEdits(hidden []string) (edits []edit) {
 
 func maskComment(text string, hidden []string) string {
 	text = urlLogin.ReplaceAllStringFunc(text, maskLogin)
+	text = cameraURL.ReplaceAllStringFunc(text, maskURL)
 	text = anyHash.ReplaceAllLiteralString(text, LeftOut)
 	if m := saidInComment.FindStringSubmatchIndex(text); m != nil {
 		value := strings.TrimSpace(text[m[4]:m[5]])

@@ -82,6 +82,20 @@ func TestWithoutSecrets(t *testing.T) {
 			[]string{"cameras.gate.password"},
 		},
 		{"windows", "\xef\xbb\xbfversion: 1 # a\r\ncameras:\r\n  gate:\r\n    password: \"x\"\r\n", "\xef\xbb\xbfversion: 1 # a\r\ncameras:\r\n  gate:\r\n    password: \"" + out + "\"\r\n", []string{"cameras.gate.password"}},
+		{
+			"comments on cameras that are gone",
+			"#  url: rtsp://me@example.com:hunter1@192.0.2.1/a\n#  url: rtsp://192.0.2.1/axis?auth=hunter2\n# pw: hunter3\n# see rtsp://192.0.2.1/a?b=c\nversion: 1\n",
+			"#  url: rtsp://me@example.com:" + out + "@192.0.2.1/a\n#  url: rtsp://192.0.2.1/" + out + "\n# pw: " + out + "\n# see rtsp://192.0.2.1/a?b=c\nversion: 1\n", nil,
+		},
+		{
+			"a comment with the password as it is typed", "cameras: {gate: {url: 'rtsp://v:hun%40ter@192.0.2.1/a'}} # hun@ter\n",
+			"cameras: {gate: {url: 'rtsp://v:" + out + "@192.0.2.1/a'}} # " + out + "\n", []string{"cameras.gate.url"},
+		},
+		{
+			"logins in queries of many makers", "cameras: {a: {url: 'rtsp://h/x?usr=v&psw=y'}, b: {url: 'rtsp://h/u=v/p=y/ch0'}, c: {url: 'rtsp://h/x?sid=y'}, d: {url: 'rtsp://h/x?step=1'}}\n",
+			"cameras: {a: {url: 'rtsp://h/" + out + "'}, b: {url: 'rtsp://h/" + out + "'}, c: {url: 'rtsp://h/" + out + "'}, d: {url: 'rtsp://h/x?step=1'}}\n",
+			[]string{"cameras.a.url", "cameras.b.url", "cameras.c.url"},
+		},
 		{"null", "cameras: {gate: {password: , url: ~}}\n", "cameras: {gate: {password: , url: ~}}\n", nil},
 	}
 	for _, c := range cases {
