@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -44,11 +45,11 @@ func newBackup() *cobra.Command {
 		Example: "  edgecam backup /media/stick/yard.tar.gz\n  edgecam backup - | ssh nas 'cat > yard.tar.gz'",
 		Args:    exactArgs(1, "the file to write, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := collect(f)
-			if err != nil {
-				return err
+			b, err := collect(cmd.Context(), f)
+			if err == nil {
+				err = b.write(cmd, args[0], f.force)
 			}
-			return b.write(cmd, args[0], f.force)
+			return forRoot(err)
 		},
 	}
 	o := cmd.Flags()
@@ -62,20 +63,22 @@ func newBackup() *cobra.Command {
 
 // backupJob is what goes into an archive.
 type backupJob struct {
+	ctx      context.Context //nolint:containedctx // of one command
 	f        backupFlags
 	manifest backup.Manifest
 	sources  []backup.Source
 	config   string // absolute
 	state    string // absolute, "" = none
 	seen     map[string]bool
+	withheld []withheld
 }
 
-func collect(f backupFlags) (*backupJob, error) {
+func collect(ctx context.Context, f backupFlags) (*backupJob, error) {
 	text, o, err := readOutline(f.config)
 	if err != nil {
 		return nil, err
 	}
-	b := &backupJob{f: f, seen: map[string]bool{}, manifest: backup.Manifest{Program: version, At: time.Now().UTC().Truncate(time.Second), Secrets: f.secrets}}
+	b := &backupJob{ctx: ctx, f: f, seen: map[string]bool{}, manifest: backup.Manifest{Program: version, At: time.Now().UTC().Truncate(time.Second), Secrets: f.secrets}}
 	if b.config, err = filepath.Abs(f.config); err != nil {
 		return nil, err
 	}
@@ -90,6 +93,8 @@ func collect(f backupFlags) (*backupJob, error) {
 		}
 	}
 	b.seen[b.config] = true
+	b.withhold(b.config, "the configuration, with its secrets")
+	b.withhold(b.config+beforeRestore, "a configuration from before a restore")
 	b.add(backup.Source{File: backup.File{Kind: backup.Config, Base: backup.BesideConfig, Path: filepath.Base(b.config)}, Text: text})
 	for _, r := range o.Files(b.config, os.Environ()) {
 		b.reference(r)
@@ -111,9 +116,44 @@ func readOutline(file string) ([]byte, *config.Outline, error) {
 }
 
 func (b *backupJob) leaveOut(what, why string) {
-	if backup.Storable(what) {
-		b.manifest.LeftOut = append(b.manifest.LeftOut, backup.Omission{What: what, Why: why})
+	o := backup.Omission{What: what, Why: why}
+	if backup.Storable(what) && !slices.Contains(b.manifest.LeftOut, o) {
+		b.manifest.LeftOut = append(b.manifest.LeftOut, o)
 	}
+}
+
+// withheld is a file that stays out of the archive under any of its names: the state
+// directory may hold it, too.
+type withheld struct {
+	file fs.FileInfo
+	why  string
+}
+
+func (b *backupJob) withhold(path, why string) {
+	if info, err := os.Stat(path); err == nil {
+		b.withheld = append(b.withheld, withheld{info, why})
+	}
+}
+
+// whyNot says why a file of the state directory stays out, "" = it does not.
+func (b *backupJob) whyNot(path string) string {
+	if info, err := os.Stat(path); err == nil {
+		for _, w := range b.withheld {
+			if os.SameFile(w.file, info) {
+				return w.why
+			}
+		}
+	}
+	if backup.Is(path) {
+		return "is a backup itself"
+	}
+	return ""
+}
+
+// keepOut leaves out a file that the configuration names.
+func (b *backupJob) keepOut(path, why string) {
+	b.leaveOut(path, why)
+	b.withhold(path, why)
 }
 
 // reference adds a file that the configuration names.
@@ -122,13 +162,13 @@ func (b *backupJob) reference(r config.FileRef) {
 	case r.Err != nil:
 		b.leaveOut(r.Key, r.Err.Error())
 	case r.Key == "inference.library":
-		b.leaveOut(r.Path, "a library of this machine")
+		b.keepOut(r.Path, "a library of this machine")
 	case r.Secret && !b.f.secrets:
-		b.leaveOut(r.Path, "holds the secret of "+r.Key)
+		b.keepOut(r.Path, "holds the secret of "+r.Key)
 	case r.Secret:
 		b.file(r.Path, backup.Secret)
 	case !b.f.secrets && strings.HasSuffix(r.Key, ".tls.ca") && holdsKey(r.Path):
-		b.leaveOut(r.Path, "holds a private key")
+		b.keepOut(r.Path, "holds a private key")
 	default:
 		b.file(r.Path, backup.Named)
 		for _, more := range weightsOf(r) {
@@ -245,7 +285,14 @@ func (b *backupJob) addState() error {
 	}
 	for _, name := range names {
 		path := filepath.Join(b.state, name)
-		if !b.seen[path] {
+		why := b.whyNot(path)
+		switch {
+		case b.ctx.Err() != nil:
+			return errInterrupted
+		case b.seen[path]:
+		case why != "":
+			b.leaveOut(path, why)
+		default:
 			b.seen[path] = true
 			b.add(backup.Source{File: backup.File{Kind: backup.State, Base: backup.InState, Path: name}, From: path})
 		}
@@ -261,7 +308,7 @@ func (b *backupJob) write(cmd *cobra.Command, to string, force bool) error {
 			return &usageError{errors.New("standard output is a terminal: name a file, or lead it to one")}
 		}
 		b.summary(cmd.ErrOrStderr(), "standard output")
-		return backup.Write(out, b.manifest, b.sources)
+		return backup.Write(untilDone{ctx: b.ctx, w: out}, b.manifest, b.sources)
 	}
 	if err := free(to, force); err != nil {
 		return err
@@ -271,7 +318,7 @@ func (b *backupJob) write(cmd *cobra.Command, to string, force bool) error {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // gone once it is renamed
-	err = backup.Write(f, b.manifest, b.sources)
+	err = backup.Write(untilDone{ctx: b.ctx, w: f}, b.manifest, b.sources)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -346,6 +393,51 @@ func (b *backupJob) summary(w io.Writer, to string) {
 	if b.f.secrets {
 		fmt.Fprintln(w, "It holds secrets: keep it like a password.")
 	}
+}
+
+// errInterrupted ends what the user has stopped: it has done nothing, which is a
+// failure.
+var errInterrupted = errors.New("interrupted: nothing was written")
+
+// untilDone reads or writes until a command is told to stop, as archives may be
+// large.
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // of one command
+	r   io.Reader
+	w   io.Writer
+}
+
+func (u untilDone) Read(b []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, errInterrupted
+	}
+	return u.r.Read(b)
+}
+
+func (u untilDone) Write(b []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, errInterrupted
+	}
+	return u.w.Write(b)
+}
+
+// rootError is what another user than root may not do.
+type rootError struct{ err error }
+
+func (e *rootError) Error() string { return e.err.Error() }
+func (e *rootError) Unwrap() error { return e.err }
+
+// Hint is what to do. To give the files to whoever asks would take them from the
+// service.
+func (e *rootError) Hint() string {
+	return "run it as root, with sudo: the files are root's and the service's"
+}
+
+func forRoot(err error) error {
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		return &rootError{err}
+	}
+	return err
 }
 
 // humanBytes is a size as people read it.

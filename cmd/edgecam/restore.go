@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,10 @@ import (
 
 // beforeRestore ends the name under which the previous configuration is kept.
 const beforeRestore = ".before-restore"
+
+// stagedPrefix begins the names of files that are complete before they are put in
+// place.
+const stagedPrefix = ".edgecam-restore-"
 
 type restoreFlags struct {
 	config, stateDir string
@@ -39,12 +44,12 @@ func newRestore() *cobra.Command {
 		Example: "  systemctl stop edgecam\n  edgecam restore --dry-run yard.tar.gz\n  edgecam restore yard.tar.gz\n  systemctl start edgecam",
 		Args:    exactArgs(1, "the file to read, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := openBackup(cmd.InOrStdin(), args[0])
+			in, err := openBackup(untilDone{ctx: cmd.Context(), r: cmd.InOrStdin()}, args[0])
 			if err != nil {
 				return err
 			}
 			defer in.Close()
-			return restore(f, in, cmd.OutOrStdout())
+			return forRoot(restore(cmd.Context(), f, in, cmd.OutOrStdout()))
 		},
 	}
 	o := cmd.Flags()
@@ -110,12 +115,13 @@ type restoration struct {
 	state    string // absolute, "" = none
 	text     []byte // of the configuration, secrets filled in
 	outline  *config.Outline
-	kept     []string // keys whose secrets are the present ones
+	present  *config.Outline // of the configuration that is there, nil = none
+	kept     []string        // keys whose secrets are the present ones
 	missing  []string
 	targets  []target
 }
 
-func restore(f restoreFlags, in io.ReadSeeker, out io.Writer) error {
+func restore(ctx context.Context, f restoreFlags, in io.ReadSeeker, out io.Writer) error {
 	r := &restoration{f: f, out: out}
 	var err error
 	if r.config, err = filepath.Abs(f.config); err != nil {
@@ -126,12 +132,15 @@ func restore(f restoreFlags, in io.ReadSeeker, out io.Writer) error {
 		r.place = to
 	}
 	var text []byte
-	r.manifest, err = backup.Read(in, func(_ *backup.Manifest, file backup.File, content io.Reader) (err error) {
+	r.manifest, err = backup.Read(untilDone{ctx: ctx, r: in}, func(_ *backup.Manifest, file backup.File, content io.Reader) (err error) {
 		if file.Kind == backup.Config {
 			text, err = io.ReadAll(content)
 		}
 		return err
 	})
+	if errors.Is(err, errInterrupted) {
+		err = errInterrupted // and not a word on the archive
+	}
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -145,7 +154,10 @@ func restore(f restoreFlags, in io.ReadSeeker, out io.Writer) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	if f.dryRun {
-		if state.Locked(r.state) {
+		if err := r.usable(); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+		if r.runs() != "" || state.Locked(r.state) {
 			fmt.Fprintln(out, "The service runs: stop it first (systemctl stop edgecam).")
 		}
 		r.say("would be written")
@@ -155,7 +167,11 @@ func restore(f restoreFlags, in io.ReadSeeker, out io.Writer) error {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := r.run(in); err != nil {
+	err = r.run(untilDone{ctx: ctx, r: in})
+	if errors.Is(err, errInterrupted) {
+		err = errInterrupted
+	}
+	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	r.say("written")
@@ -170,12 +186,11 @@ func (r *restoration) fillIn(text []byte) error {
 	if err != nil {
 		return err
 	}
-	var present *config.Outline
 	if now, err := config.ReadFile(r.config); err == nil {
 		// One that is no YAML has no secrets that could be found.
-		present, _ = config.Examine(now, r.config) //nolint:errcheck // see above
+		r.present, _ = config.Examine(now, r.config) //nolint:errcheck // see above
 	}
-	if r.text, r.kept, r.missing, err = o.FillIn(present); err != nil {
+	if r.text, r.kept, r.missing, err = o.FillIn(r.present); err != nil {
 		return err
 	}
 	r.outline, err = config.Examine(r.text, filepath.Base(r.config))
@@ -266,6 +281,13 @@ func (r *restoration) run(in io.Reader) error {
 	if err := r.keepPrevious(); err != nil {
 		return err
 	}
+	// Before the files: those of an older form are brought to this program's then,
+	// should the power go in between.
+	if dir != nil && r.holdsState() {
+		if err := dir.Stamp(max(r.manifest.Schema, 1), r.manifest.Program); err != nil {
+			return err
+		}
+	}
 	var last *target
 	for i := range r.targets {
 		t := &r.targets[i]
@@ -277,13 +299,7 @@ func (r *restoration) run(in io.Reader) error {
 			return err
 		}
 	}
-	if err := last.commit(); err != nil {
-		return err
-	}
-	if dir != nil && r.holdsState() {
-		return dir.Stamp(max(r.manifest.Schema, 1), r.manifest.Program)
-	}
-	return nil
+	return last.commit()
 }
 
 func (r *restoration) holdsState() bool {
@@ -295,9 +311,40 @@ func (r *restoration) holdsState() bool {
 	return false
 }
 
+// runs is the state directory of a service that runs by the present configuration,
+// "" = none does. The backup's may name another directory, or none.
+func (r *restoration) runs() string {
+	if r.present == nil {
+		return ""
+	}
+	dir := r.present.StateDir(r.config, os.Environ())
+	if dir == "" && r.config == packageConfig {
+		dir = packageState
+	}
+	if dir == "" || !state.Locked(dir) {
+		return ""
+	}
+	return dir
+}
+
+// usable says why the state directory cannot be used, and touches nothing.
+func (r *restoration) usable() error {
+	if _, err := os.Stat(r.state); r.state == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		return err
+	}
+	return state.Examine(r.state, os.Geteuid(), append(groups, os.Getegid()))
+}
+
 // lock keeps the service from starting meanwhile. Without a state directory there
 // is nothing to lock.
 func (r *restoration) lock() (*state.Dir, error) {
+	if dir := r.runs(); dir != "" {
+		return nil, &state.LockedError{Dir: dir}
+	}
 	if r.state == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -322,7 +369,7 @@ func (t *target) stage(content io.Reader, stateDir string) error {
 	if err := t.open(stateDir); err != nil {
 		return err
 	}
-	name := filepath.Join(filepath.Dir(t.name), fmt.Sprintf(".edgecam-restore-%d-%s", os.Getpid(), filepath.Base(t.name)))
+	name := filepath.Join(filepath.Dir(t.name), fmt.Sprintf("%s%d-%s", stagedPrefix, os.Getpid(), filepath.Base(t.name)))
 	_ = t.root.Remove(name) // of one that was cut short
 	f, err := t.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -381,17 +428,36 @@ func (t *target) close() {
 	}
 }
 
+// cleanUp removes what this restore, or one that was killed, has staged and not put
+// in place.
 func (r *restoration) cleanUp() {
+	swept := map[string]bool{}
 	for i := range r.targets {
-		r.targets[i].close()
+		t := &r.targets[i]
+		if dir := filepath.Dir(t.path); t.root != nil && !swept[dir] {
+			swept[dir] = true
+			t.sweep()
+		}
+		t.close()
+	}
+}
+
+// sweep removes all staged files beside its own.
+func (t *target) sweep() {
+	dir := filepath.Dir(t.name)
+	entries, _ := fs.ReadDir(t.root.FS(), filepath.ToSlash(dir)) // what cannot be seen takes room, no more
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), stagedPrefix) && e.Type().IsRegular() {
+			_ = t.root.Remove(filepath.Join(dir, e.Name()))
+		}
 	}
 }
 
 // keepPrevious keeps the present configuration, with its owner and mode.
 func (r *restoration) keepPrevious() error {
 	text, err := config.ReadFile(r.place)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, r.text) {
+		return nil // a second restore must not lose what was there before the first
 	}
 	t := target{file: backup.File{Kind: backup.Config}, path: r.place + beforeRestore, like: r.place}
 	defer t.close()

@@ -197,44 +197,46 @@ func crafted(t testing.TB) map[string]struct {
 		want    string
 	}
 	return map[string]bad{
-		"empty":                {nil, "it is empty"},
-		"no gzip":              {[]byte("version: 1\ncameras: {}\n"), "gzip: invalid header"},
-		"no tar":               {compressed(t, "version: 1\n"), "it is cut short"},
-		"no manifest":          {pack(t, good), "it does not begin with a manifest"},
-		"no json":              {pack(t, file("manifest.json", "{")), "its manifest: unexpected end"},
-		"no configuration":     {pack(t, head(t, nil)), "0 configurations"},
-		"two configurations":   {pack(t, head(t, nil, config(), listed("config/b", backup.Config, backup.BesideConfig, "b", cfg)), good, file("config/b", cfg)), "2 configurations"},
-		"newer":                {pack(t, head(t, func(m *backup.Manifest) { m.Format = 2 })), "written by edgecam 1.2.3 in a newer form (format 2)"},
-		"dots":                 {path(backup.BesideConfig, "../x"), "its path leads elsewhere"},
-		"dots inside":          {path(backup.InState, "a/../../x"), "its path leads elsewhere"},
-		"absolute":             {path(backup.InState, "/etc/passwd"), "its path leads elsewhere"},
-		"not absolute":         {path(backup.Elsewhere, "etc/passwd"), "does not start at the root"},
-		"dots from the root":   {path(backup.Elsewhere, "/a/../etc/passwd"), "its path leads elsewhere"},
-		"the directory itself": {path(backup.InState, "."), "its path leads elsewhere"},
-		"no path":              {path(backup.InState, ""), "its path leads elsewhere"},
-		"backslash":            {path(backup.InState, `a\b`), "its path leads elsewhere"},
-		"control character":    {path(backup.InState, "a\x1b[2Jb"), "its path leads elsewhere"},
-		"no place":             {path("home", "x"), "of no known place"},
-		"no kind":              {with(listed("file/x", "link", backup.BesideConfig, "x", "x"), file("file/x", "x")), "of no known kind"},
-		"state elsewhere":      {with(listed("file/x", backup.State, backup.Elsewhere, "/etc/x", "x"), file("file/x", "x")), "not of the state directory"},
-		"name twice":           {pack(t, head(t, nil, config(), twice, listed("file/x", backup.Named, backup.BesideConfig, "y", "x")), good), "twice"},
-		"place twice":          {pack(t, head(t, nil, config(), twice, listed("file/y", backup.Named, backup.BesideConfig, "x", "x")), good), "twice"},
-		"file and directory":   {pack(t, head(t, nil, config(), twice, listed("file/y", backup.Named, backup.BesideConfig, "x/y", "x")), good), "for a file and for a directory"},
-		"symbolic link":        {typed(tar.TypeSymlink, "/etc"), "is not a regular file"},
-		"hard link":            {typed(tar.TypeLink, "/etc/passwd"), "is not a regular file"},
-		"device":               {typed(tar.TypeChar, ""), "is not a regular file"},
-		"pipe":                 {typed(tar.TypeFifo, ""), "is not a regular file"},
-		"directory":            {typed(tar.TypeDir, ""), "is not a regular file"},
-		"another name":         {with(twice, file("../x", "x")), "where its manifest lists file/x"},
-		"another size":         {with(twice, file("file/x", "xx")), "where its manifest lists file/x"},
-		"another content":      {with(twice, file("file/x", "y")), "file/x is damaged"},
-		"missing":              {pack(t, head(t, nil, config(), twice), good), "it is cut short"},
-		"more than listed":     {pack(t, head(t, nil, config()), good, file("file/x", "x")), "more than its manifest lists"},
-		"something behind":     {append(pack(t, head(t, nil, config()), good), 'x'), "something follows its end"},
-		"another one behind":   {append(pack(t, head(t, nil, config()), good), pack(t, good)...), "something follows its end"},
-		"negative size":        {pack(t, head(t, func(m *backup.Manifest) { m.Files[0].Size = -1 }, config()), good), "makes no sense"},
-		"too large":            {pack(t, head(t, func(m *backup.Manifest) { m.Files[1].Size = 1 << 62 }, config(), twice), good), "makes no sense"},
-		"bomb":                 {bomb(t), "it goes on behind its end"},
+		"empty":                 {nil, "it is empty"},
+		"no gzip":               {[]byte("version: 1\ncameras: {}\n"), "gzip: invalid header"},
+		"no tar":                {compressed(t, "version: 1\n"), "it is cut short"},
+		"no manifest":           {pack(t, good), "it does not begin with a manifest"},
+		"no json":               {pack(t, file("manifest.json", "{")), "its manifest: unexpected end"},
+		"no configuration":      {pack(t, head(t, nil)), "0 configurations"},
+		"two configurations":    {pack(t, head(t, nil, config(), listed("config/b", backup.Config, backup.BesideConfig, "b", cfg)), good, file("config/b", cfg)), "2 configurations"},
+		"newer":                 {pack(t, head(t, func(m *backup.Manifest) { m.Format = 2 })), "written by edgecam 1.2.3 in a newer form (format 2)"},
+		"newer, of other types": {pack(t, file("manifest.json", `{"format": 2, "program": "9.9", "files": {"a": 1}, "at": 7}`)), "written by edgecam 9.9 in a newer form (format 2)"},
+		"newer, by no version":  {pack(t, head(t, func(m *backup.Manifest) { m.Format, m.Program = 2, "\x1b[2J" })), "its manifest makes no sense"},
+		"dots":                  {path(backup.BesideConfig, "../x"), "its path leads elsewhere"},
+		"dots inside":           {path(backup.InState, "a/../../x"), "its path leads elsewhere"},
+		"absolute":              {path(backup.InState, "/etc/passwd"), "its path leads elsewhere"},
+		"not absolute":          {path(backup.Elsewhere, "etc/passwd"), "does not start at the root"},
+		"dots from the root":    {path(backup.Elsewhere, "/a/../etc/passwd"), "its path leads elsewhere"},
+		"the directory itself":  {path(backup.InState, "."), "its path leads elsewhere"},
+		"no path":               {path(backup.InState, ""), "its path leads elsewhere"},
+		"backslash":             {path(backup.InState, `a\b`), "its path leads elsewhere"},
+		"control character":     {path(backup.InState, "a\x1b[2Jb"), "its path leads elsewhere"},
+		"no place":              {path("home", "x"), "of no known place"},
+		"no kind":               {with(listed("file/x", "link", backup.BesideConfig, "x", "x"), file("file/x", "x")), "of no known kind"},
+		"state elsewhere":       {with(listed("file/x", backup.State, backup.Elsewhere, "/etc/x", "x"), file("file/x", "x")), "not of the state directory"},
+		"name twice":            {pack(t, head(t, nil, config(), twice, listed("file/x", backup.Named, backup.BesideConfig, "y", "x")), good), "twice"},
+		"place twice":           {pack(t, head(t, nil, config(), twice, listed("file/y", backup.Named, backup.BesideConfig, "x", "x")), good), "twice"},
+		"file and directory":    {pack(t, head(t, nil, config(), twice, listed("file/y", backup.Named, backup.BesideConfig, "x/y", "x")), good), "for a file and for a directory"},
+		"symbolic link":         {typed(tar.TypeSymlink, "/etc"), "is not a regular file"},
+		"hard link":             {typed(tar.TypeLink, "/etc/passwd"), "is not a regular file"},
+		"device":                {typed(tar.TypeChar, ""), "is not a regular file"},
+		"pipe":                  {typed(tar.TypeFifo, ""), "is not a regular file"},
+		"directory":             {typed(tar.TypeDir, ""), "is not a regular file"},
+		"another name":          {with(twice, file("../x", "x")), "where its manifest lists file/x"},
+		"another size":          {with(twice, file("file/x", "xx")), "where its manifest lists file/x"},
+		"another content":       {with(twice, file("file/x", "y")), "file/x is damaged"},
+		"missing":               {pack(t, head(t, nil, config(), twice), good), "it is cut short"},
+		"more than listed":      {pack(t, head(t, nil, config()), good, file("file/x", "x")), "more than its manifest lists"},
+		"something behind":      {append(pack(t, head(t, nil, config()), good), 'x'), "something follows its end"},
+		"another one behind":    {append(pack(t, head(t, nil, config()), good), pack(t, good)...), "something follows its end"},
+		"negative size":         {pack(t, head(t, func(m *backup.Manifest) { m.Files[0].Size = -1 }, config()), good), "makes no sense"},
+		"too large":             {pack(t, head(t, func(m *backup.Manifest) { m.Files[1].Size = 1 << 62 }, config(), twice), good), "makes no sense"},
+		"bomb":                  {bomb(t), "it goes on behind its end"},
 	}
 }
 
@@ -276,6 +278,28 @@ func TestCraftedArchives(t *testing.T) {
 				t.Errorf("%v, %v; want …%s…", m, err, c.want)
 			}
 		})
+	}
+}
+
+func TestIs(t *testing.T) {
+	dir, whole := t.TempDir(), archive(t)
+	for name, c := range map[string]struct {
+		content []byte
+		want    bool
+	}{
+		"whole": {whole, true}, "cut": {whole[:len(whole)-20], true}, "newer": {pack(t, file("manifest.json", `{"format": 7}`)), true},
+		"empty": {nil, false}, "text": {[]byte("version: 1\n"), false}, "another archive": {pack(t, file("x", "y")), false},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := backup.Is(path); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if backup.Is(dir) || backup.Is(filepath.Join(dir, "none")) {
+		t.Error("no file, and yet a backup")
 	}
 }
 

@@ -94,10 +94,7 @@ func (e *NewerError) Hint() string {
 
 // check wants a manifest that an honest program could have written.
 func (m *Manifest) check() error {
-	if m.Format > Format {
-		return &NewerError{What: "format", Have: m.Format, Know: Format, By: m.Program}
-	}
-	if m.Format < 1 || m.Schema < 0 || !oneLine(m.Program) {
+	if m.Format < 1 || m.Format > Format || m.Schema < 0 || !oneLine(m.Program) {
 		return errors.New("its manifest makes no sense")
 	}
 	if len(m.Files) > maxFiles {

@@ -114,11 +114,36 @@ func readManifest(t *tar.Reader) (*Manifest, error) {
 	if _, err := io.ReadFull(t, text); err != nil {
 		return nil, err
 	}
+	// What else a newer form has may be of other types.
+	var begin struct {
+		Format  int    `json:"format"`
+		Program string `json:"program"`
+	}
+	if json.Unmarshal(text, &begin) == nil && begin.Format > Format && oneLine(begin.Program) {
+		return nil, &NewerError{What: "format", Have: begin.Format, Know: Format, By: begin.Program}
+	}
 	m := &Manifest{}
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, fmt.Errorf("its manifest: %w", err)
 	}
 	return m, m.check()
+}
+
+// Is says whether a file looks like an archive of this program's, whole or not.
+func Is(path string) bool {
+	s := Source{From: path}
+	r, err := s.open()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return false
+	}
+	_, err = readManifest(tar.NewReader(z))
+	var newer *NewerError
+	return err == nil || errors.As(err, &newer)
 }
 
 func header(t *tar.Reader) (*tar.Header, error) {

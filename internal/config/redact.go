@@ -3,10 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -15,9 +15,10 @@ import (
 var (
 	safePlain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./:@?=&%+~-]*[A-Za-z0-9_/-]$`)
 	// What a path or query may hold that lets somebody in.
-	tellingTail   = regexp.MustCompile(`(?i)(pass|pwd|pw=|token|secret|key|auth|login|user)`)
-	urlLogin      = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):(\S*)@`)
-	saidInComment = regexp.MustCompile(`(?i)((?:pass(?:word|wort|wd|phrase|code)?|password_hash|pwd|secret|token|key)["']?[ \t]*[:=][ \t]*)(\S.*)$`)
+	tellingTail   = regexp.MustCompile(`(?i)(pass|pwd|psw|psd|pw=|\bp=|token|secret|key|auth|login|user|usr|cred|sess|sid=|sig=)`)
+	urlLogin      = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/]*):(\S*)@`) // a user may be an address of mail
+	cameraURL     = regexp.MustCompile(`(?i)rtsps?://\S+`)
+	saidInComment = regexp.MustCompile(`(?i)((?:pass(?:word|wort|wd|phrase|code)?|password_hash|pwd|psw|psd|pw|secret|token|key)["']?[ \t]*[:=][ \t]*)(\S.*)$`)
 	anyHash       = regexp.MustCompile(`\$argon2[a-z]*\$\S+`)
 	onlyVariables = regexp.MustCompile(`^(\$\{[A-Za-z_][A-Za-z0-9_]*\})+$`)
 )
@@ -51,10 +52,18 @@ func (o *Outline) WithoutSecrets() (text []byte, keys []string, err error) {
 			return nil, nil, err
 		}
 		edits, keys = append(edits, e), append(keys, l.key)
-		hidden = append(hidden, secretParts(old, shall)...)
+		for _, part := range secretParts(old, shall) {
+			hidden = append(hidden, part)
+			if plain, err := url.PathUnescape(part); err == nil && plain != part {
+				hidden = append(hidden, plain)
+			}
+		}
 	}
-	edits = append(edits, o.commentEdits(hidden)...)
-	text = o.apply(edits)
+	comments, err := o.commentEdits(hidden)
+	if err != nil {
+		return nil, nil, err
+	}
+	text = o.apply(append(edits, comments...))
 	return text, unique(keys), o.verify(text)
 }
 
@@ -139,7 +148,7 @@ func secretParts(old, masked string) []string {
 
 // commentEdits hide what comments tell: settings that were commented out, and
 // secrets that are in use. Comments of the reference file tell nothing.
-func (o *Outline) commentEdits(hidden []string) (edits []edit) {
+func (o *Outline) commentEdits(hidden []string) (edits []edit, err error) {
 	known := map[string]bool{}
 	for line := range strings.Lines(string(reference)) {
 		known[strings.TrimSpace(line)] = true
@@ -148,11 +157,13 @@ func (o *Outline) commentEdits(hidden []string) (edits []edit) {
 		if t.Type != token.CommentType {
 			continue
 		}
-		from, ok := o.offset(t)
-		if !ok || o.text[from] != '#' {
-			continue
+		// It goes to the end of its line, whatever its column.
+		old := "#" + strings.TrimRight(t.Value, "\r\n")
+		text, from, ok := o.line(t)
+		if !ok || !strings.HasSuffix(text, old) {
+			return nil, errNotFound
 		}
-		old, _, _ := strings.Cut(o.text[from:], "\n")
+		from += len(text) - len(old)
 		if known[strings.TrimSpace(old)] {
 			continue
 		}
@@ -160,11 +171,12 @@ func (o *Outline) commentEdits(hidden []string) (edits []edit) {
 			edits = append(edits, edit{from, from + len(old), text})
 		}
 	}
-	return edits
+	return edits, nil
 }
 
 func maskComment(text string, hidden []string) string {
 	text = urlLogin.ReplaceAllStringFunc(text, maskLogin)
+	text = cameraURL.ReplaceAllStringFunc(text, maskURL)
 	text = anyHash.ReplaceAllLiteralString(text, LeftOut)
 	if m := saidInComment.FindStringSubmatchIndex(text); m != nil {
 		value := strings.TrimSpace(text[m[4]:m[5]])
@@ -287,20 +299,34 @@ func quoted(text string, style token.Type) string {
 	return b.String() + `"`
 }
 
-// offset is where a token begins.
-func (o *Outline) offset(t *token.Token) (int, bool) {
-	if t == nil || t.Position == nil || t.Position.Line < 1 || t.Position.Line > len(o.lines) || t.Position.Column < 1 {
-		return 0, false
+// line is the line on which a token begins, without its end, and where it begins.
+func (o *Outline) line(t *token.Token) (text string, at int, ok bool) {
+	if t == nil || t.Position == nil || t.Position.Line < 1 || t.Position.Line > len(o.lines) {
+		return "", 0, false
 	}
-	at := o.lines[t.Position.Line-1]
-	for range t.Position.Column - 1 {
-		if at >= len(o.text) {
-			return 0, false
+	at = o.lines[t.Position.Line-1]
+	text, _, _ = strings.Cut(o.text[at:], "\n")
+	return text, at, true
+}
+
+// offsets are the places where a token may begin: the parser counts most tabs as
+// nothing, and some as a character.
+func (o *Outline) offsets(t *token.Token) (found []int) {
+	text, at, ok := o.line(t)
+	if !ok {
+		return nil
+	}
+	column, tabs := 1, 0
+	for i, c := range text {
+		if c == '\t' {
+			tabs++
+		} else if t.Position.Column == column-tabs || t.Position.Column == column {
+			found = append(found, at+i)
 		}
-		_, n := utf8.DecodeRuneInString(o.text[at:])
-		at += n
+		column++
 	}
-	return at, at < len(o.text)
+	slices.Reverse(found) // tabs that count as nothing lead farther right
+	return found
 }
 
 // span is where a value stands in the text.
@@ -309,27 +335,28 @@ func (o *Outline) span(l leaf) (from, to int, err error) {
 	if lit, ok := l.node.(*ast.LiteralNode); ok {
 		t = lit.Start
 	}
-	from, ok := o.offset(t)
-	if !ok {
-		return 0, 0, errNotFound
+	for _, from := range o.offsets(t) {
+		if from, to, ok := o.spanAt(l, t, from); ok {
+			return from, to, nil
+		}
 	}
+	return 0, 0, errNotFound
+}
+
+func (o *Outline) spanAt(l leaf, t *token.Token, from int) (start, end int, ok bool) {
 	rest := o.text[from:]
+	to := 0
 	switch {
 	case t.Type == token.DoubleQuoteType && rest[0] == '"':
 		to, ok = endOfDouble(rest)
 	case t.Type == token.SingleQuoteType && rest[0] == '\'':
 		to, ok = endOfSingle(rest)
 	case (t.Type == token.LiteralType || t.Type == token.FoldedType) && (rest[0] == '|' || rest[0] == '>'):
-		to = endOfBlock(rest, l.block)
-	default:
-		if from, to, ok = o.plainSpan(t, from); ok {
-			return from, to, nil
-		}
+		to, ok = endOfBlock(rest, l.block), true
+	case t.Type != token.DoubleQuoteType && t.Type != token.SingleQuoteType:
+		return o.plainSpan(t, from)
 	}
-	if !ok {
-		return 0, 0, errNotFound
-	}
-	return from, from + to, nil
+	return from, from + to, ok
 }
 
 func endOfDouble(s string) (int, bool) {

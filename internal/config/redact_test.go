@@ -82,6 +82,25 @@ func TestWithoutSecrets(t *testing.T) {
 			[]string{"cameras.gate.password"},
 		},
 		{"windows", "\xef\xbb\xbfversion: 1 # a\r\ncameras:\r\n  gate:\r\n    password: \"x\"\r\n", "\xef\xbb\xbfversion: 1 # a\r\ncameras:\r\n  gate:\r\n    password: \"" + out + "\"\r\n", []string{"cameras.gate.password"}},
+		{
+			"tabs", "cameras:\n  a:\n    password:\t'hunter2'\t# hunter2\n    url:\t\trtsp://u:hunter1@h/x\t\n  b:\n    password: \"a\tb\" # a\tb\n",
+			"cameras:\n  a:\n    password:\t'" + out + "'\t# " + out + "\n    url:\t\trtsp://u:" + out + "@h/x\t\n  b:\n    password: \"" + out + "\" # a\tb\n",
+			[]string{"cameras.a.password", "cameras.a.url", "cameras.b.password"},
+		},
+		{
+			"comments on cameras that are gone",
+			"#  url: rtsp://me@example.com:hunter1@192.0.2.1/a\n#  url: rtsp://192.0.2.1/axis?auth=hunter2\n# pw: hunter3\n# see rtsp://192.0.2.1/a?b=c\nversion: 1\n",
+			"#  url: rtsp://me@example.com:" + out + "@192.0.2.1/a\n#  url: rtsp://192.0.2.1/" + out + "\n# pw: " + out + "\n# see rtsp://192.0.2.1/a?b=c\nversion: 1\n", nil,
+		},
+		{
+			"a comment with the password as it is typed", "cameras: {gate: {url: 'rtsp://v:hun%40ter@192.0.2.1/a'}} # hun@ter\n",
+			"cameras: {gate: {url: 'rtsp://v:" + out + "@192.0.2.1/a'}} # " + out + "\n", []string{"cameras.gate.url"},
+		},
+		{
+			"logins in queries of many makers", "cameras: {a: {url: 'rtsp://h/x?usr=v&psw=y'}, b: {url: 'rtsp://h/u=v/p=y/ch0'}, c: {url: 'rtsp://h/x?sid=y'}, d: {url: 'rtsp://h/x?step=1'}}\n",
+			"cameras: {a: {url: 'rtsp://h/" + out + "'}, b: {url: 'rtsp://h/" + out + "'}, c: {url: 'rtsp://h/" + out + "'}, d: {url: 'rtsp://h/x?step=1'}}\n",
+			[]string{"cameras.a.url", "cameras.b.url", "cameras.c.url"},
+		},
 		{"null", "cameras: {gate: {password: , url: ~}}\n", "cameras: {gate: {password: , url: ~}}\n", nil},
 	}
 	for _, c := range cases {
@@ -199,6 +218,7 @@ cameras:
 func FuzzWithoutSecrets(f *testing.F) {
 	f.Add([]byte("cameras:\n  gate: &g\n    password: \"a\\\"b\"\n    url: rtsp://v:w@192.0.2.1/a # x\n  b: {<<: *g, password: |\n     x\n    }\n"))
 	f.Add([]byte("cameras: {g: {url: 'rtsp://1.2.3.4/a', username: v, password: 'it''s'}}\r\n# password: x\r\n"))
+	f.Add([]byte("cameras:\n  g:\n    url:\t'rtsp://v:w@h/a'\t # x\n    username: v\n    password:\tx\t\n  \"k\":\t{'url':\t\t\"rtsp://h/\", username: \t v, password:\tx \t y}\t# c\t\n"))
 	names, err := os.ReadDir("testdata")
 	if err != nil {
 		f.Fatal(err)

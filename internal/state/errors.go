@@ -21,13 +21,20 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s was written by edgecam %s in a newer form (schema %d) than this program knows (%d): it is left as it is",
-		e.Dir, e.By, e.Have, e.Know)
+	return fmt.Sprintf("%s was written by %s in a newer form (schema %d) than this program knows (%d): it is left as it is",
+		e.Dir, e.by("an edgecam"), e.Have, e.Know)
 }
 
 // Hint is what to do.
 func (e *NewerError) Hint() string {
-	return fmt.Sprintf("install edgecam %s again, or move %s away and restore a backup of this version into a new one: edgecam restore FILE", e.By, e.Dir)
+	return fmt.Sprintf("install %s again, or move %s away and restore a backup of this version into a new one: edgecam restore FILE", e.by("that version"), shell(e.Dir))
+}
+
+func (e *NewerError) by(unknown string) string {
+	if e.By == "" {
+		return unknown
+	}
+	return "edgecam " + e.By
 }
 
 // LockedError is a directory that another process uses.

@@ -20,12 +20,12 @@ const (
 // caches are what is made anew where it is missing, and bound to this machine,
 // its cards and their driver.
 func caches() []string {
-	return []string{"tensorrt", gpuCacheName, tempName, "memory-strategies*.json"}
+	return []string{"tensorrt", gpuCacheName, tempName, "memory-strategies*.json", "gpu-losses.json"}
 }
 
 // leftovers are what is only there after a process was ended amid its work.
 func leftovers() []string {
-	return []string{tempName + "/*", "tensorrt/.build-*", "tensorrt/.new-*", "memory-strategies*.json.*", "." + stampName + "-*"}
+	return []string{tempName + "/*", "tensorrt/.build-*", "tensorrt/.new-*", "memory-strategies*.json.*", ".*.json-*"}
 }
 
 func removeLeftovers(dir string) {

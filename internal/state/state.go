@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +19,8 @@ const (
 	stampName = "state.json"
 	// maxStamp is more than the file ever has.
 	maxStamp = 64 << 10
+	// maxVersion is more than the name of a version ever has.
+	maxVersion = 100
 	// dirMode keeps others out, as engines are programs that are run.
 	dirMode = 0o750
 )
@@ -170,8 +174,11 @@ func Read(dir string) (Info, error) {
 	}
 	if err != nil {
 		e := unusable(dir, path, fmt.Errorf("is damaged: %w", err))
-		e.Try = "what the directory holds is made anew when it is missing: rm -r " + shell(dir) + ", or restore a backup: edgecam restore FILE"
+		e.Try = fmt.Sprintf("move it away, mv %s %s, and what it held is made anew, or comes from a backup: edgecam restore FILE", shell(dir), shell(dir+".damaged"))
 		return Info{}, e
+	}
+	if len(i.WrittenBy) > maxVersion || strings.ContainsFunc(i.WrittenBy, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		i.WrittenBy = "" // it is shown in terminals
 	}
 	return i, nil
 }

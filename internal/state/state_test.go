@@ -95,17 +95,17 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 
 func TestOpenTakesOverWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"memory-strategies.json", "tensorrt/a.onnx", "tensorrt/a.json", "cuda/x", ".profile"} {
+	for _, name := range []string{"memory-strategies.json", "gpu-losses.json", "tensorrt/a.onnx", "tensorrt/a.json", "cuda/x", ".profile"} {
 		put(t, filepath.Join(dir, name), "x")
 	}
-	for _, name := range []string{"memory-strategies.json.123", "tensorrt/.build-1/half", "tensorrt/.new-2", "tmp/edgecam-profile-1/x", ".state.json-1"} {
+	for _, name := range []string{"memory-strategies.json.123", "tensorrt/.build-1/half", "tensorrt/.new-2", "tmp/edgecam-profile-1/x", ".state.json-1", ".gpu-losses.json-1"} {
 		put(t, filepath.Join(dir, name), "left over")
 	}
 	if i, err := state.Read(dir); err != nil || i.Schema != 0 {
 		t.Fatalf("%+v, %v", i, err)
 	}
 	open(t, dir, "1")
-	want := []string{".profile", "cuda/x", "memory-strategies.json", "state.json", "tensorrt/a.json", "tensorrt/a.onnx"}
+	want := []string{".profile", "cuda/x", "gpu-losses.json", "memory-strategies.json", "state.json", "tensorrt/a.json", "tensorrt/a.onnx"}
 	if got := tree(t, dir); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -143,6 +143,19 @@ func TestNewerIsLeftAlone(t *testing.T) {
 	}
 	if state.Locked(dir) {
 		t.Error("still locked")
+	}
+}
+
+// What a stamp says of its writer is shown in terminals.
+func TestWriterThatCannotBeShown(t *testing.T) {
+	for _, by := range []string{``, `9\u001b[2J`, `9\nx`, strings.Repeat("9", 101)} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "state.json"), `{"schema": 7, "written_by": "`+by+`"}`)
+		_, err := state.Open(dir, "1.0")
+		var newer *state.NewerError
+		if !errors.As(err, &newer) || !strings.Contains(err.Error(), "was written by an edgecam in a newer form") || !strings.HasPrefix(newer.Hint(), "install that version again") {
+			t.Errorf("%q: %v", by, err)
+		}
 	}
 }
 

@@ -29,7 +29,10 @@ func stateDir(s State) Check {
 		c.Detail += ", made at the first start"
 		return c
 	case s.Schema > 0:
-		c.Detail += fmt.Sprintf(", schema %d, written by edgecam %s", s.Schema, s.By)
+		c.Detail += fmt.Sprintf(", schema %d", s.Schema)
+		if s.By != "" {
+			c.Detail += ", written by edgecam " + s.By
+		}
 	}
 	c.Detail += fmt.Sprintf(", %s, writable for %s", bytes(s.Bytes), s.User)
 	if s.InUse {

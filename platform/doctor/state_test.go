@@ -20,6 +20,7 @@ func TestState(t *testing.T) {
 			doctor.Check{Status: doctor.OK, Detail: "/var/lib/edgecam, schema 1, written by edgecam 1.2, 3 MiB, writable for edgecam, in use"},
 		},
 		{"missing", doctor.State{Dir: "/s", Missing: true}, doctor.Check{Status: doctor.OK, Detail: "/s, made at the first start"}},
+		{"by nobody that can be told", doctor.State{Dir: "/s", Schema: 1, User: "root"}, doctor.Check{Status: doctor.OK, Detail: "/s, schema 1, 0 B, writable for root"}},
 		{"before schemas", doctor.State{Dir: "/s", User: "root"}, doctor.Check{Status: doctor.OK, Detail: "/s, 0 B, writable for root"}},
 		{"unusable", doctor.State{Dir: "/s", Err: errors.New("no"), Hint: "do"}, doctor.Check{Status: doctor.Warn, Detail: "no", Fix: "do"}},
 		{"newer", doctor.State{Dir: "/s", Newer: true, Err: errors.New("no"), Hint: "do"}, doctor.Check{Status: doctor.Fail, Detail: "no", Fix: "do"}},
