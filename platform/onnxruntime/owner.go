@@ -1,7 +1,6 @@
 package onnxruntime
 
 import (
-	"bufio"
 	"bytes"
 	"debug/elf"
 	"os"
@@ -9,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"edgecam/platform"
 )
 
 // owner is what the package that a library came with says of it.
@@ -89,6 +90,7 @@ var (
 func (s *system) debian(file string) owner {
 	stem, rest, _ := strings.Cut(file, ".so.")
 	major, _, _ := strings.Cut(rest, ".")
+	var owners []owner
 	for name, version := range s.packages() {
 		if name != stem+major && !strings.HasPrefix(name, stem+major+"-cuda-") {
 			continue
@@ -100,35 +102,18 @@ func (s *system) debian(file string) owner {
 				o.cuda, _ = strconv.Atoi(m[1]) // digits
 			}
 		}
-		return o
+		owners = append(owners, o)
 	}
-	return owner{}
+	if len(owners) != 1 { // of several it may be any one's
+		return owner{}
+	}
+	return owners[0]
 }
 
-// packages lists NVIDIA's packages that dpkg has installed, with their versions.
+// packages lists what dpkg has installed, with versions.
 func (s *system) packages() map[string]string {
-	if s.installed != nil {
-		return s.installed
-	}
-	s.installed = map[string]string{}
-	f, err := os.Open(s.at("/var/lib/dpkg/status"))
-	if err != nil {
-		return s.installed
-	}
-	defer f.Close()
-	name, there := "", false
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ": ")
-		switch key {
-		case "Package":
-			name, there = value, false
-		case "Status":
-			there = strings.HasSuffix(value, " installed")
-		case "Version":
-			if there && (strings.HasPrefix(name, "libcudnn") || strings.HasPrefix(name, "libnv") || strings.HasPrefix(name, "cuda-")) {
-				s.installed[name] = value
-			}
-		}
+	if s.installed == nil {
+		s.installed = platform.DebianPackages(os.DirFS(s.at("/")))
 	}
 	return s.installed
 }
