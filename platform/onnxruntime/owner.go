@@ -1,8 +1,6 @@
 package onnxruntime
 
 import (
-	"bytes"
-	"debug/elf"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -154,61 +152,4 @@ func cudaOfNeeds(needed []string) int {
 		}
 	}
 	return cuda
-}
-
-var releaseTag = regexp.MustCompile(`^VERS_(\d+\.\d+\.\d+)$`)
-
-// coreVersion reads the release of a core from the versions of its symbols.
-func coreVersion(path string) string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	versions, err := f.DynamicVersions()
-	if err != nil {
-		return ""
-	}
-	for _, v := range versions {
-		if m := releaseTag.FindStringSubmatch(v.Name); m != nil {
-			return m[1]
-		}
-	}
-	return ""
-}
-
-var releaseText = regexp.MustCompile(`\x00(1\.(?:1[7-9]|[2-9]\d)\.\d+)\x00`)
-
-// providerVersion finds the release that a provider was built with among its
-// constants, "" where that is not clear.
-func providerVersion(path string) string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	section := f.Section(".rodata")
-	if section == nil {
-		return ""
-	}
-	data, err := section.Data()
-	if err != nil {
-		return ""
-	}
-	found := ""
-	for {
-		// A regular expression over tens of megabytes takes its time: look closer
-		// only where a text begins with the number.
-		i := bytes.Index(data, []byte("\x001."))
-		if i < 0 {
-			return found
-		}
-		if m := releaseText.FindSubmatch(data[i:min(i+16, len(data))]); m != nil && bytes.HasPrefix(data[i+1:], m[1]) {
-			if found != "" && found != string(m[1]) {
-				return ""
-			}
-			found = string(m[1])
-		}
-		data = data[i+1:]
-	}
 }
