@@ -100,7 +100,7 @@ func Examine(p platform.Platform, probes Probes) Report {
 	}
 	r.Checks = append(r.Checks, gpus(p)...)
 	if p.Jetson != nil {
-		r.Checks = append(r.Checks, board(p)...)
+		r.Checks = append(r.Checks, boardChecks(p)...)
 	}
 	if probes.FFmpeg.Version != "" {
 		c := ffmpeg(probes.FFmpeg)

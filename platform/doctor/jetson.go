@@ -9,9 +9,9 @@ import (
 	"edgecam/platform/onnxruntime"
 )
 
-// board judges a Jetson: what it is, its power mode, its user and what JetPack
+// boardChecks judge a Jetson: what it is, its power mode, its user and what JetPack
 // brought along.
-func board(p platform.Platform) []Check {
+func boardChecks(p platform.Platform) []Check {
 	j := *p.Jetson
 	checks := []Check{jetson(j)}
 	if j.Unsupported != "" { // its problems say why, and nothing below would help
