@@ -208,7 +208,7 @@ func (d *detection) boardHint() string {
 	j := d.p.Jetson
 	switch {
 	case j.Stack.Shadow != "":
-		return hintShadow
+		return RemoveShadow + " (a driver for PCs, which knows no GPU of a Jetson)"
 	case len(j.MissingDevices) > 0 && d.p.Container:
 		return d.deviceHint()
 	case len(j.MissingDevices) > 0:
@@ -219,8 +219,8 @@ func (d *detection) boardHint() string {
 	return "the user of the service must be in the groups video and render; otherwise look at dmesg for messages of nvgpu or nvidia"
 }
 
-// hintShadow is what to do about a libcuda that hides a Jetson's own.
-const hintShadow = "sudo apt-get remove 'libnvidia-compute-*' (a driver for PCs, which knows no GPU of a Jetson)"
+// RemoveShadow takes a libcuda away that hides a Jetson's own.
+const RemoveShadow = "sudo apt-get remove 'libnvidia-compute-*'"
 
 // GroupCommand puts User into the groups that are missing.
 func (j Jetson) GroupCommand() string {

@@ -3,7 +3,6 @@ package platform
 import (
 	"io/fs"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -20,26 +19,8 @@ func (t tree) l4t() string {
 	if m := release.FindStringSubmatch(t.text("etc/nv_tegra_release")); m != nil {
 		return m[1] + "." + m[2]
 	}
-	if m := coreVersion.FindStringSubmatch(t.packageVersion("nvidia-l4t-core")); m != nil {
+	if m := coreVersion.FindStringSubmatch(t.packages()["nvidia-l4t-core"]); m != nil {
 		return m[1]
-	}
-	return ""
-}
-
-// packageVersion is the version of an installed Debian package, "" = none.
-func (t tree) packageVersion(name string) string {
-	inside, installed := false, false
-	for _, line := range t.lines("var/lib/dpkg/status") {
-		key, value, _ := strings.Cut(line, ": ")
-		switch {
-		case key == "Package":
-			inside, installed = value == name, false
-		case !inside:
-		case key == "Status":
-			installed = value == "install ok installed"
-		case key == "Version" && installed:
-			return value
-		}
 	}
 	return ""
 }
@@ -205,30 +186,9 @@ func (t tree) newest(dir, prefix string) string {
 	best := ""
 	for _, name := range t.list(strings.TrimSuffix(dir, "/")) {
 		v, ok := strings.CutPrefix(name, prefix)
-		if ok && strings.Contains(v, ".") && olderVersion(best, v) {
+		if ok && strings.Contains(v, ".") && OlderVersion(best, v) {
 			best = v
 		}
 	}
 	return best
-}
-
-// olderVersion compares versions number by number.
-func olderVersion(a, b string) bool {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(x), len(y)) {
-		m, _ := strconv.Atoi(x[i]) // what is no number counts as 0
-		n, _ := strconv.Atoi(y[i])
-		if m != n {
-			return m < n
-		}
-	}
-	return len(x) < len(y)
-}
-
-// OfSeries says that a version is of a series, e.g. 12.6.68 of 12.6, or of a later
-// one with the same first number, which serves as well.
-func OfSeries(version, series string) bool {
-	have, _, _ := strings.Cut(version, ".")
-	want, _, _ := strings.Cut(series, ".")
-	return have == want && !olderVersion(version, series)
 }

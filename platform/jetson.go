@@ -71,7 +71,7 @@ func (t tree) soc() (soc, model string) {
 		s, ok := strings.CutPrefix(c, "nvidia,tegra")
 		switch {
 		case !ok:
-		case known("tegra" + s):
+		case knownChip("tegra" + s):
 			return "tegra" + s, t.text("proc/device-tree/model")
 		case s == "23x": // JetPack 5 names Orin's chip so, beside its number or without
 			soc = "tegra234"
@@ -95,7 +95,7 @@ func (t tree) soc() (soc, model string) {
 	return "tegra, chip " + id, t.text(dir + "machine")
 }
 
-func known(soc string) bool {
+func knownChip(soc string) bool {
 	return slices.ContainsFunc(chips[:], func(c chip) bool { return c.soc == soc })
 }
 
@@ -195,11 +195,7 @@ func (t tree) missingDevices(j *Jetson) (missing []string) {
 		need = [][]string{{"nvidiactl"}, {"nvidia0"}, {"nvidia-uvm"}}
 	}
 	for _, names := range need {
-		there := false
-		for _, name := range names {
-			there = there || t.exists("dev/"+name)
-		}
-		if !there {
+		if !slices.ContainsFunc(names, func(name string) bool { return t.exists("dev/" + name) }) {
 			missing = append(missing, "/dev/"+names[0])
 		}
 	}

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"edgecam/internal/testkit"
 	"edgecam/platform"
 	"edgecam/platform/doctor"
 	"edgecam/platform/onnxruntime"
@@ -105,23 +104,7 @@ func TestDoctorOnJetsons(t *testing.T) {
 			if err := r.WriteText(&text); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("doctor/testdata/jetson", c.machine+".golden.txt"), text.Bytes())
+			testkit.Golden(t, "doctor/testdata/jetson/"+c.machine+".golden.txt", text.Bytes(), *update)
 		})
-	}
-}
-
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; got:\n%s\nwant:\n%s", path, got, want)
 	}
 }

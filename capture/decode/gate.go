@@ -38,8 +38,8 @@ type gate struct {
 	draining bool
 
 	// H.264 on the GPU: libavcodec was not emptied after a loss, so it takes what
-	// follows for whole. Only a random access point counts. With a blind engine
-	// it is never otherwise.
+	// follows for whole. Only a random access point counts. So it is with a blind
+	// engine, always.
 	strict bool
 	starts int // random access points so far, to 2
 

@@ -28,11 +28,8 @@ func shapeH264(b []byte) sysav.Shape {
 		return sysav.Shape{}
 	}
 	out := sysav.Shape{Width: s.Width(), Height: s.Height(), Matrix: avcodec.MatrixUnspecified}
-	if s.VUI != nil && s.VUI.VideoSignalTypePresentFlag {
-		out.Full = s.VUI.VideoFullRangeFlag
-		if s.VUI.ColourDescriptionPresentFlag {
-			out.Matrix = avcodec.Matrix(s.VUI.MatrixCoefficients)
-		}
+	if v := s.VUI; v != nil && v.VideoSignalTypePresentFlag {
+		out.Full, out.Matrix = v.VideoFullRangeFlag, matrixOf(v.ColourDescriptionPresentFlag, v.MatrixCoefficients)
 	}
 	return out
 }
@@ -43,11 +40,15 @@ func shapeH265(b []byte) sysav.Shape {
 		return sysav.Shape{}
 	}
 	out := sysav.Shape{Width: s.Width(), Height: s.Height(), Matrix: avcodec.MatrixUnspecified}
-	if s.VUI != nil && s.VUI.VideoSignalTypePresentFlag {
-		out.Full = s.VUI.VideoFullRangeFlag
-		if s.VUI.ColourDescriptionPresentFlag {
-			out.Matrix = avcodec.Matrix(s.VUI.MatrixCoefficients)
-		}
+	if v := s.VUI; v != nil && v.VideoSignalTypePresentFlag {
+		out.Full, out.Matrix = v.VideoFullRangeFlag, matrixOf(v.ColourDescriptionPresentFlag, v.MatrixCoefficients)
 	}
 	return out
+}
+
+func matrixOf(described bool, coefficients uint8) avcodec.Matrix {
+	if !described {
+		return avcodec.MatrixUnspecified
+	}
+	return avcodec.Matrix(coefficients)
 }

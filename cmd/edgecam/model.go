@@ -102,9 +102,9 @@ func (o *inspectOptions) overrides() (model.Overrides, error) {
 // inspection is what the command prints.
 type inspection struct {
 	*model.Report
-	Runtime    string   `json:"runtime,omitempty"`    // version of ONNX Runtime
-	Detections *[]found `json:"detections,omitempty"` // nil: no picture was given
-	Image      string   `json:"image,omitempty"`      // the PNG
+	Runtime    string  `json:"runtime,omitempty"`   // version of ONNX Runtime
+	Detections []found `json:"detections,omitzero"` // nil: no picture was given
+	Image      string  `json:"image,omitempty"`     // the PNG
 }
 
 // found is a detection in fractions of the picture.

@@ -43,17 +43,17 @@ func (o *inspectOptions) showFrame(engine *ort.Engine, r *inspection, frame *fra
 	if err != nil {
 		return fmt.Errorf("run the model on %s: %w", from, err)
 	}
-	all := make([]found, 0, len(dets))
+	r.Detections = make([]found, 0, len(dets))
 	items := make([]overlay.Item, 0, len(dets))
 	for _, d := range dets {
 		f := found{Label: r.Spec.Labels[d.Class], Score: d.Score, Box: [4]float32{d.X1, d.Y1, d.X2, d.Y2}}
-		all = append(all, f)
+		r.Detections = append(r.Detections, f)
 		items = append(items, overlay.Item{Label: f.Label, Score: f.Score, Box: f.Box})
 	}
 	if err := drawPicture(o.out, frame, items); err != nil {
 		return fmt.Errorf("draw into %s: %w", o.out, err)
 	}
-	r.Detections, r.Image = &all, o.out
+	r.Image = o.out
 	return nil
 }
 

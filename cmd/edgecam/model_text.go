@@ -92,15 +92,11 @@ func (r *inspection) writeRest(w io.Writer) error {
 	if r.Refusal != "" {
 		fmt.Fprintf(&b, "refused: %s\n", r.Refusal)
 	}
-	var detections []found
-	if r.Detections != nil {
-		detections = *r.Detections
-	}
-	for _, d := range detections {
+	for _, d := range r.Detections {
 		fmt.Fprintf(&b, "found %s %.2f at %.3f %.3f %.3f %.3f\n", d.Label, d.Score, d.Box[0], d.Box[1], d.Box[2], d.Box[3])
 	}
 	if r.Image != "" {
-		fmt.Fprintf(&b, "%d detections, drawn into %s\n", len(detections), r.Image)
+		fmt.Fprintf(&b, "%d detections, drawn into %s\n", len(r.Detections), r.Image)
 	}
 	if b.Len() == 0 {
 		return nil

@@ -26,7 +26,7 @@ const maxBatchGPU = 64
 // DeviceOptions say what a DeviceEngine loads and how.
 type DeviceOptions struct {
 	// Library is the path of the GPU build's libonnxruntime.so. Empty: it is
-	// searched for, see onnxruntime.CandidatesGPU.
+	// searched for, see onnxruntime.FindGPU.
 	Library string
 	// Model is "builtin:nanodet-g" (the default) or the path of an .onnx file.
 	Model string

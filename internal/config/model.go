@@ -205,10 +205,11 @@ func (d *decoder) checkModelInput(path string, in *ModelInput) {
 		key    string
 		values []float64
 		least  float64
-	}{{"mean", in.Mean, -1e6}, {"std", in.Std, 1e-6}} {
+		text   string
+	}{{"mean", in.Mean, -1e6, "-1e6"}, {"std", in.Std, 1e-6, "1e-6"}} {
 		wrong := slices.ContainsFunc(list.values, func(n float64) bool { return !(n >= list.least && n <= 1e6) })
 		if list.values != nil && (len(list.values) != 3 || wrong) {
-			d.failAt(path+"."+list.key, "", fmt.Errorf("want three numbers of %v to 1e6, one a channel in the order of color", strings.Replace(number(list.least), "-1e+06", "-1e6", 1)))
+			d.failAt(path+"."+list.key, "", fmt.Errorf("want three numbers of %s to 1e6, one a channel in the order of color", list.text))
 		}
 	}
 	if in.Scale != 0 && !(in.Scale >= 1e-6 && in.Scale <= 1e6) {

@@ -100,7 +100,7 @@ func TestModelMistakes(t *testing.T) {
 		{"size", "inference: {model: {input: {size: [640]}}}", nil, "1:35: inference.model.input.size: want width and height in pixels, 1 to 8192, such as [640, 640]"},
 		{"size as text", "inference: {model: {input: {size: 640x640}}}", nil, "1:35: inference.model.input.size: want a list, not a single value"},
 		{"size of words", "inference: {model: {input: {size: [640, high]}}}", nil, `1:41: inference.model.input.size: want a whole number, not "high"`},
-		{"std", "inference: {model: {input: {std: [1, 0, 1]}}}", nil, "1:34: inference.model.input.std: want three numbers of 1e-06 to 1e6, one a channel in the order of color"},
+		{"std", "inference: {model: {input: {std: [1, 0, 1]}}}", nil, "1:34: inference.model.input.std: want three numbers of 1e-6 to 1e6, one a channel in the order of color"},
 		{"overlap", "inference: {model: {nms: {iou: 2}}}", nil, `1:32: inference.model.nms.iou: want 0 to 1, not "2"`},
 		{"list", "inference: {model: [a.onnx]}", nil, "1:20: inference.model: want keys and values, not a list"},
 		{"labels", "inference: {model: {labels: {a: b}}}", nil, "1:29: inference.model.labels: want the path of a file, or a list of labels"},

@@ -110,18 +110,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (c *collector) model(out chan<- prometheus.Metric, m *Model) {
-	well := 1.0
 	for _, state := range ModelStates() {
-		v := 0.0
-		if state == m.State {
-			v = 1
-		}
-		gauge(out, c.modelState, v, m.Name, state)
+		gauge(out, c.modelState, flag(state == m.State), m.Name, state)
 	}
-	if m.State == "unhealthy" || m.State == "refused" || m.Reason != "" {
-		well = 0
-	}
-	gauge(out, c.modelOK, well, m.Name)
+	gauge(out, c.modelOK, flag(m.State != "unhealthy" && m.State != "refused" && m.Reason == ""), m.Name)
 	if m.Reason != "" {
 		gauge(out, c.modelProblem, 1, m.Name, m.Reason)
 	}
@@ -132,12 +124,9 @@ func (c *collector) model(out chan<- prometheus.Metric, m *Model) {
 }
 
 func (c *collector) gpu(out chan<- prometheus.Metric, g *GPU) {
-	index, up := strconv.Itoa(g.Index), 0.0
-	if g.Up {
-		up = 1
-	}
+	index := strconv.Itoa(g.Index)
 	gauge(out, c.gpuInfo, 1, index, g.UUID, g.Name)
-	gauge(out, c.gpuUp, up, index)
+	gauge(out, c.gpuUp, flag(g.Up), index)
 	gauge(out, c.gpuCameras, float64(g.Cameras), index)
 	gauge(out, c.gpuUse, g.Utilisation, index)
 }
@@ -151,11 +140,7 @@ func (c *collector) camera(out chan<- prometheus.Metric, cam *Camera) {
 		counter(out, c.dropped, reasons[reason], cam.ID, reason)
 	}
 	for _, state := range States() {
-		v := 0.0
-		if state == cam.State {
-			v = 1
-		}
-		gauge(out, c.state, v, cam.ID, state)
+		gauge(out, c.state, flag(state == cam.State), cam.ID, state)
 	}
 	for _, stage := range slices.Sorted(maps.Keys(cam.Ages)) {
 		histogram(out, c.age, cam.Ages[stage], cam.ID, stage)
@@ -186,6 +171,14 @@ func counter(out chan<- prometheus.Metric, d *prometheus.Desc, v uint64, labels 
 	send(out, d, func() (prometheus.Metric, error) {
 		return prometheus.NewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	})
+}
+
+// flag is how a gauge says yes.
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {

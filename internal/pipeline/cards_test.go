@@ -244,6 +244,8 @@ func TestAFaultTakesAllCards(t *testing.T) {
 	b := startCards(t, 2, 2)
 	b.everyone(t)
 	b.cards[1].Die(101) // which is not lost by that alone
+	// Behind what was under way there, so that the card is not found too busy to be asked.
+	_ = b.OnGPU(t.Context(), "GPU-1", "wait", func(*cuda.Context) error { return nil })
 	b.cards[0].Die(cuda.CodeLaunchFailed)
 	<-b.gpus[0].Lost()
 	<-b.gpus[1].Lost()

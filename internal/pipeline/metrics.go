@@ -53,25 +53,35 @@ func (p *Pipeline) modelMetrics() []metrics.Model {
 	out := make([]metrics.Model, 0, len(models))
 	for i := range models {
 		m := metrics.Model{Name: models[i].ID, State: models[i].State, Cameras: len(models[i].Cameras)}
-		p.mu.Lock()
-		if e := p.models[m.Name]; e != nil {
-			for _, b := range p.bays {
-				if s := b.stations[e.key]; s != nil {
-					m.Runs += s.runs.Load()
-					m.Pictures += s.pictures.Load()
-					_, bads := s.health.state()
-					m.Bad += bads
-					m.Reason = cmp.Or(m.Reason, s.whySick())
-				}
-			}
+		for _, s := range p.stationsOf(m.Name) {
+			m.Runs += s.runs.Load()
+			m.Pictures += s.pictures.Load()
+			_, bads := s.health.state()
+			m.Bad += bads
+			m.Reason = cmp.Or(m.Reason, s.whySick())
 		}
-		p.mu.Unlock()
 		if m.State == modelRefused {
 			m.Reason = modelRefused
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// stationsOf are those of one model, by its name: one for each device.
+func (p *Pipeline) stationsOf(model string) (all []*station) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.models[model]
+	if e == nil {
+		return nil
+	}
+	for _, b := range p.bays {
+		if s := b.stations[e.key]; s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // whySick is the kind of what is wrong with a model, "" where nothing is.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"edgecam/infer"
 	"edgecam/infer/builtin"
@@ -247,11 +246,13 @@ func TestSwapRefused(t *testing.T) {
 	}
 }
 
-// A model that does not load leaves its cameras out, and no others.
-func TestModelRefusedAtStart(t *testing.T) {
-	dir, f := t.TempDir(), &refusing{files{t: t}}
-	b := startOn(t, sim.Options{Cameras: make([]sim.Camera, 2)}, func(cfg *config.Config) {
-		cfg.Inference.Models = map[string]config.Model{"cats": labelled(t, dir, "cat.onnx", "cat")}
+// startCats starts two cameras, the second of which has a model of cats, beside more
+// models that none has.
+func startCats(t *testing.T, f pipeline.ModelSource, more map[string]config.Model) *box {
+	t.Helper()
+	return startOn(t, sim.Options{Cameras: make([]sim.Camera, 2)}, func(cfg *config.Config) {
+		cfg.Inference.Models = map[string]config.Model{"cats": labelled(t, t.TempDir(), "cat.onnx", "cat")}
+		maps.Copy(cfg.Inference.Models, more)
 		two := cfg.Cameras["cam2"]
 		two.Model = "cats"
 		cfg.Cameras["cam2"] = two
@@ -261,6 +262,11 @@ func TestModelRefusedAtStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A model that does not load leaves its cameras out, and no others.
+func TestModelRefusedAtStart(t *testing.T) {
+	b := startCats(t, &refusing{files{t: t}}, nil)
 	b.detection(t, "cam1", sees("person"))
 	if c, _ := b.Camera("cam2"); !strings.HasSuffix(c.Reason, "camera cam2: model cats: no such operation") {
 		t.Errorf("camera 2: %s, %s", c.State, c.Reason)
@@ -327,29 +333,11 @@ func TestSwapLabels(t *testing.T) {
 
 // What is wrong with a model is in the metrics, by its name and kind.
 func TestModelMetrics(t *testing.T) {
-	dir, f := t.TempDir(), &files{t: t}
+	f := &files{t: t}
 	f.sick.Store(true)
-	b := startOn(t, sim.Options{Cameras: make([]sim.Camera, 2)}, func(cfg *config.Config) {
-		cfg.Inference.Models = map[string]config.Model{"cats": labelled(t, dir, "cat.onnx", "cat"), "gone": {File: filepath.Join(dir, "gone.onnx")}}
-		two := cfg.Cameras["cam2"]
-		two.Model = "cats"
-		cfg.Cameras["cam2"] = two
-	}, func(o *pipeline.Options) {
-		o.Models, o.Engine = f, engineOf(t, builtin.NanoDetG, "int8")
-		if err := o.OpenModels(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
+	b := startCats(t, f, map[string]config.Model{"gone": {File: filepath.Join(t.TempDir(), "gone.onnx")}})
 	b.detection(t, "cam1", sees("person"))
-	limit, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for b.Models()[1].State != "unhealthy" {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("the model answers badly, and is %+v", b.Models()[1])
-		}
-	}
+	waitFor(t, "the model that answers badly to be unhealthy", func() bool { return b.Models()[1].State == "unhealthy" })
 	got := map[string]metrics.Model{}
 	for _, m := range b.Metrics().Models {
 		got[m.Name] = m

@@ -125,8 +125,8 @@ func (w *worker) finish(r runner) {
 	w.st.health.good()
 	w.st.stats.observe(len(b.jobs), took)
 	w.st.load.ran(len(b.jobs), took)
+	w.st.pictures.Add(uint64(len(b.jobs))) // first: whoever reads runs before it sees no run without its pictures
 	w.st.runs.Add(1)
-	w.st.pictures.Add(uint64(len(b.jobs)))
 	for i, j := range b.jobs {
 		j.lane.of.publish(j.frame, b.transforms[i], b.detections[i], b.at)
 	}

@@ -100,10 +100,14 @@ func Examine(p platform.Platform, probes Probes) Report {
 	}
 	r.Checks = append(r.Checks, gpus(p)...)
 	if p.Jetson != nil {
-		r.Checks = append(r.Checks, board(p)...)
+		r.Checks = append(r.Checks, boardChecks(p)...)
 	}
 	if probes.FFmpeg.Version != "" {
-		r.Checks = append(r.Checks, ffmpeg(probes.FFmpeg))
+		c := ffmpeg(probes.FFmpeg)
+		if j := p.Jetson; j != nil && c.Status == OK && j.Unsupported == "" && hasDriver(p) {
+			c = boardDecoders(c, *j, probes)
+		}
+		r.Checks = append(r.Checks, c)
 	}
 	if probes.Runtime.Path != "" || probes.Runtime.Err != nil {
 		r.Checks = append(r.Checks, onnx(probes.Runtime))
@@ -112,9 +116,6 @@ func Examine(p platform.Platform, probes Probes) Report {
 		r.Checks = append(r.Checks, model(probes.Model))
 	}
 	r.Checks = append(r.Checks, gpuWork(probes.GPU, p)...)
-	if p.Jetson != nil {
-		forBoard(r.Checks, p, probes)
-	}
 	if probes.State.Dir != "" {
 		r.Checks = append(r.Checks, stateDir(probes.State))
 	}

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"edgecam/internal/testkit"
 	"edgecam/platform"
 	"edgecam/platform/doctor"
 	"edgecam/platform/onnxruntime"
@@ -154,7 +153,7 @@ func TestExamine(t *testing.T) {
 			if err := r.WriteText(&text); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, c.name+".golden.txt", text.Bytes())
+			testkit.Golden(t, "testdata/"+c.name+".golden.txt", text.Bytes(), *update)
 			if err := r.WriteJSON(&js); err != nil {
 				t.Fatal(err)
 			}
@@ -163,23 +162,6 @@ func TestExamine(t *testing.T) {
 				t.Errorf("JSON does not read back: %v\n%s", err, js.String())
 			}
 		})
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; got:\n%s\nwant:\n%s", path, got, want)
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"edgecam/platform"
+	"edgecam/platform/onnxruntime"
 )
 
-// board judges a Jetson: what it is, its power mode, its user and what JetPack
+// boardChecks judge a Jetson: what it is, its power mode, its user and what JetPack
 // brought along.
-func board(p platform.Platform) []Check {
+func boardChecks(p platform.Platform) []Check {
 	j := *p.Jetson
 	checks := []Check{jetson(j)}
 	if j.Unsupported != "" { // its problems say why, and nothing below would help
@@ -35,22 +36,22 @@ func board(p platform.Platform) []Check {
 		checks = append(checks, Check{
 			Name: "jetson driver", Status: Warn,
 			Detail: j.Stack.Shadow + " of a driver for PCs hides JetPack's " + orNone(j.Stack.Driver) + " from other programs: edgecam opens JetPack's",
-			Fix:    "sudo apt-get remove 'libnvidia-compute-*'",
+			Fix:    platform.RemoveShadow,
 		})
 	}
-	if reached(p) {
-		checks = append(checks, jetpack(named(p), p.Container))
+	if hasDriver(p) {
+		checks = append(checks, jetpack(withJetPack(p), p.Container))
 	}
 	return checks
 }
 
-// reached says that the board's driver can be there: in a container that was
+// hasDriver says that the board's driver can be there: in a container that was
 // started without it nothing else matters.
-func reached(p platform.Platform) bool { return !p.Container || p.Jetson.Stack.Driver != "" }
+func hasDriver(p platform.Platform) bool { return !p.Container || p.Jetson.Stack.Driver != "" }
 
-// named is the board with a JetPack where nothing but the driver tells it, as in
-// containers: by the CUDA that it offers. The advice needs no more.
-func named(p platform.Platform) platform.Jetson {
+// withJetPack is the board with a JetPack where nothing but the driver tells it, as
+// in containers: by the CUDA that it offers. The advice needs no more.
+func withJetPack(p platform.Platform) platform.Jetson {
 	j := *p.Jetson
 	if j.JetPack != "" || j.Family == "" {
 		return j
@@ -169,10 +170,10 @@ func tensorRTPackages(j platform.Jetson) string {
 // the one for servers' ARM processors is what serves JetPack 7.
 const jetsonIndex = "https://pypi.jetson-ai-lab.io/"
 
-// RuntimeFor says how to come by a GPU build of ONNX Runtime for the JetPack of a
+// runtimeFor says how to come by a GPU build of ONNX Runtime for the JetPack of a
 // board. Builds before 1.19 are of no use as Python packages: they lack
 // libonnxruntime.so.
-func RuntimeFor(j platform.Jetson) string {
+func runtimeFor(j platform.Jetson) string {
 	venv := func(index string) string {
 		return "sudo apt-get install python3-venv && sudo python3 -m venv /opt/edgecam/venv && sudo /opt/edgecam/venv/bin/pip install --index-url " +
 			jetsonIndex + index + " onnxruntime-gpu; it is found there"
@@ -190,24 +191,27 @@ func RuntimeFor(j platform.Jetson) string {
 	return "install a GPU build of ONNX Runtime 1.19 or newer for the CUDA of this board, and name its libonnxruntime.so in inference.library"
 }
 
-// forBoard puts what serves a Jetson in place of what serves a PC.
-func forBoard(checks []Check, p platform.Platform, probes Probes) {
-	j := named(p)
-	for i := range checks {
-		switch c := &checks[i]; {
-		case c.Name == "ffmpeg" && c.Status == OK && j.Unsupported == "" && reached(p):
-			*c = boardDecoders(*c, j, probes)
-		case c.Status == OK:
-		case c.Name == "gpu runtime", c.Name == "gpu libraries" && strings.HasPrefix(c.Detail, "no GPU build"):
-			c.Fix = RuntimeFor(j)
-		case c.Name == "gpu libraries" && strings.Contains(c.Detail, "libcudnn"):
-			c.Fix = "sudo apt-get update && sudo apt-get install " + cuDNNPackage(j) + "; where that version is there already, the build is for another JetPack: " + RuntimeFor(j)
-		case c.Name == "gpu libraries":
-			c.Fix = "sudo apt-get update && sudo apt-get install nvidia-jetpack; where CUDA is there already, the build is for another JetPack: " + RuntimeFor(j)
-		case c.Name == "gpu tensorrt":
-			c.Fix = "sudo apt-get update && sudo apt-get install " + tensorRTPackages(j) + ", or set inference.provider to cuda"
-		}
+// isBoard says that what serves a PC does not help: drivers and libraries come with
+// JetPack.
+func (b box) isBoard() bool { return b.Kind == platform.KindJetson || b.Jetson != nil }
+
+// board is the Jetson; nothing is known of one that only its GPU tells.
+func (b box) board() platform.Jetson {
+	if b.Jetson == nil {
+		return platform.Jetson{}
 	}
+	return withJetPack(b.Platform)
+}
+
+// completeBoard says how to bring what a build lacks on a board.
+func (b box) completeBoard(bad []onnxruntime.Component) string {
+	what, there := "nvidia-jetpack", "CUDA"
+	others := func(c onnxruntime.Component) bool { return !strings.HasPrefix(c.Name, "libcudnn") }
+	if !slices.ContainsFunc(bad, others) {
+		what, there = cuDNNPackage(b.board()), "that version"
+	}
+	return "sudo apt-get update && sudo apt-get install " + what + "; where " + there +
+		" is there already, the build is for another JetPack: " + runtimeFor(b.board())
 }
 
 // boardDecoders says which of FFmpeg's decoders use that of a Jetson. NVIDIA's

@@ -5,36 +5,49 @@ import (
 	"testing"
 
 	"edgecam/platform"
+	"edgecam/platform/onnxruntime"
 )
 
-// What is said of a PC is no help on a board: each kind of lack has its own command.
-func TestForBoard(t *testing.T) {
+// What is said to a PC is no help on a board: each kind of lack has its own command.
+func TestStepsOfBoards(t *testing.T) {
+	build := &onnxruntime.Build{CUDA: 12}
+	fresh := func(b box) string { return b.fresh() }
+	tensorRT := func(b box) string { return b.withTensorRT(build) }
+	lacking := func(names ...string) func(b box) string {
+		var bad []onnxruntime.Component
+		for _, n := range names {
+			bad = append(bad, onnxruntime.Component{Name: n})
+		}
+		return func(b box) string { return b.complete(build, bad) }
+	}
 	for _, c := range []struct {
-		jetpack, cuda, check, detail string
-		want                         string
+		jetpack, cuda string
+		step          func(box) string
+		want          string
 	}{
-		{"6.2", "12.6", "gpu runtime", "no GPU build of ONNX Runtime found", "jp6/cu126 onnxruntime-gpu"},
-		{"6.0", "12.2", "gpu runtime", "no GPU build of ONNX Runtime found", "update to JetPack 6.2"},
-		{"5.1.2", "11.4", "gpu runtime", "built for CUDA 12", "build ONNX Runtime 1.18 from source"},
-		{"7.0", "13.0", "gpu libraries", "no GPU build of ONNX Runtime found", "sbsa/cu130 onnxruntime-gpu"},
-		{"", "13.2", "gpu runtime", "no GPU build", "sbsa/cu130 onnxruntime-gpu"},
-		{"", "12.2", "gpu runtime", "no GPU build", "update to JetPack 6.2"},
-		{"6.2", "12.6", "gpu libraries", "missing libcudnn.so.9 (needed by libonnxruntime_providers_cuda.so)", "install libcudnn9-cuda-12;"},
-		{"7.2", "13.2", "gpu libraries", "missing libcudnn.so.9", "install libcudnn9-cuda-13;"},
-		{"5.1.2", "11.4", "gpu libraries", "missing libcudnn.so.8", "install libcudnn8;"},
-		{"6.2", "12.6", "gpu libraries", "missing libcublas.so.12", "install nvidia-jetpack;"},
-		{"6.2", "12.6", "gpu tensorrt", "libnvinfer.so.10 is missing", "install libnvinfer10 libnvinfer-plugin10 libnvonnxparsers10, or"},
-		{"5.1.2", "11.4", "gpu tensorrt", "libnvinfer.so.8 is missing", "install libnvinfer8 libnvinfer-plugin8 libnvonnxparsers8, or"},
+		{"6.2", "12.6", fresh, "jp6/cu126 onnxruntime-gpu"},
+		{"6.0", "12.2", fresh, "update to JetPack 6.2"},
+		{"5.1.2", "11.4", fresh, "build ONNX Runtime 1.18 from source"},
+		{"7.0", "13.0", fresh, "sbsa/cu130 onnxruntime-gpu"},
+		{"", "13.2", fresh, "sbsa/cu130 onnxruntime-gpu"},
+		{"", "12.2", fresh, "update to JetPack 6.2"},
+		{"6.2", "12.6", lacking("libcudnn.so.9"), "install libcudnn9-cuda-12;"},
+		{"7.2", "13.2", lacking("libcudnn.so.9"), "install libcudnn9-cuda-13;"},
+		{"5.1.2", "11.4", lacking("libcudnn.so.8"), "install libcudnn8;"},
+		{"6.2", "12.6", lacking("libcublas.so.12"), "install nvidia-jetpack;"},
+		{"6.2", "12.6", lacking("libcublas.so.12", "libcudnn.so.9"), "install nvidia-jetpack;"},
+		{"6.2", "12.6", lacking("libcuda.so.1"), "install nvidia-jetpack;"},
+		{"6.2", "12.6", tensorRT, "install libnvinfer10 libnvinfer-plugin10 libnvonnxparsers10, or"},
+		{"5.1.2", "11.4", tensorRT, "install libnvinfer8 libnvinfer-plugin8 libnvonnxparsers8, or"},
 	} {
-		p := platform.Platform{CUDA: c.cuda, Jetson: &platform.Jetson{Family: "Orin", JetPack: c.jetpack}}
-		checks := []Check{{Name: c.check, Status: Warn, Detail: c.detail, Fix: "of a PC"}, {Name: c.check, Status: OK, Detail: c.detail}}
-		forBoard(checks, p, Probes{})
-		if !strings.Contains(checks[0].Fix, c.want) {
-			t.Errorf("JetPack %q, CUDA %s, %s: %q, want %q in it", c.jetpack, c.cuda, c.check, checks[0].Fix, c.want)
+		b := box{Platform: platform.Platform{CUDA: c.cuda, Jetson: &platform.Jetson{Family: "Orin", JetPack: c.jetpack}}}
+		if got := c.step(b); !strings.Contains(got, c.want) {
+			t.Errorf("JetPack %q, CUDA %s: %q, want %q in it", c.jetpack, c.cuda, got, c.want)
 		}
-		if checks[1].Fix != "" {
-			t.Errorf("%s is ok and was given the fix %q", c.check, checks[1].Fix)
-		}
+	}
+	unknown := box{Platform: platform.Platform{Kind: platform.KindJetson}}
+	if got, want := unknown.fresh(), "install a GPU build of ONNX Runtime 1.19 or newer for the CUDA of this board"; !strings.HasPrefix(got, want) {
+		t.Errorf("a board that only its GPU tells: %q, want %q", got, want)
 	}
 }
 

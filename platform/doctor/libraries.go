@@ -62,29 +62,27 @@ func (b box) offers() int {
 func (b box) oldest() string {
 	least := ""
 	for _, g := range b.GPUs {
-		if least == "" || older(g.ComputeCapability, least) {
+		if least == "" || platform.OlderVersion(g.ComputeCapability, least) {
 			least = g.ComputeCapability
 		}
 	}
 	return least
 }
 
-// older compares versions such as "7.5".
-func older(a, b string) bool {
-	var x, y [2]int
-	_, _ = fmt.Sscanf(a, "%d.%d", &x[0], &x[1]) // what is not there is 0
-	_, _ = fmt.Sscanf(b, "%d.%d", &y[0], &y[1])
-	return slices.Compare(x[:], y[:]) < 0
+// hasOlder says that there is a card of less than a compute capability.
+func (b box) hasOlder(capability string) bool {
+	card := b.oldest()
+	return card != "" && platform.OlderVersion(card, capability)
 }
 
 // refuses says why this box cannot use what is built for a CUDA, "" = it can.
 func (b box) refuses(cuda int) string {
 	need, known := cudas[cuda]
-	switch has, card := b.offers(), b.oldest(); {
+	switch has := b.offers(); {
 	case has > 0 && cuda > has:
 		return fmt.Sprintf("the driver %s offers no more than CUDA %s", orNone(b.Driver), b.Platform.CUDA)
-	case known && card != "" && older(card, need.capability):
-		return fmt.Sprintf("CUDA %d serves cards from compute capability %s on, and there is one of %s", cuda, need.capability, card)
+	case known && b.hasOlder(need.capability):
+		return fmt.Sprintf("CUDA %d serves cards from compute capability %s on, and there is one of %s", cuda, need.capability, b.oldest())
 	}
 	return ""
 }
@@ -128,7 +126,7 @@ func (b box) wrong(build *onnxruntime.Build) string {
 			return filepath.Base(c.Path) + " " + c.Problem
 		}
 	}
-	if build.Core != "" && older(build.Core, onnxruntime.OldestRelease) {
+	if build.Core != "" && platform.OlderVersion(build.Core, onnxruntime.OldestRelease) {
 		return "it is too old: " + onnxruntime.OldestRelease + " or newer is needed"
 	}
 	if build.Core != "" && build.Provider != "" && build.Core != build.Provider {
@@ -146,7 +144,7 @@ func (b box) other(than *onnxruntime.Build) string {
 		}
 	}
 	fix := b.fresh()
-	if need, ok := cudas[than.CUDA]; ok && than.CUDA > b.offers() {
+	if need, ok := cudas[than.CUDA]; ok && than.CUDA > b.offers() && !b.isBoard() { // its driver comes with JetPack
 		fix += fmt.Sprintf("; or update NVIDIA's driver to %d or newer, and reboot", need.driver)
 	}
 	return fix
@@ -156,11 +154,11 @@ func (b box) other(than *onnxruntime.Build) string {
 // does not fit, and a cuDNN that has given up cards like this one.
 func (b box) bad(build *onnxruntime.Build) []onnxruntime.Component {
 	bad := build.Missing(onnxruntime.CUDAProvider)
-	if card := b.oldest(); card == "" || !older(card, preTuring) {
+	if !b.hasOlder(turing) {
 		return bad
 	}
 	for _, c := range build.Components {
-		if c.Name == "libcudnn.so.9" && c.Version != "" && !older(c.Version, turingOnly) {
+		if c.Name == "libcudnn.so.9" && c.Version != "" && !platform.OlderVersion(c.Version, turingOnly) {
 			c.Problem = fmt.Sprintf("(%s) serves no card of compute capability %s: from %s on cuDNN does not", c.Version, b.oldest(), turingOnly)
 			bad = append(bad, c)
 		}

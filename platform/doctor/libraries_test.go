@@ -203,7 +203,7 @@ func TestGPULibraries(t *testing.T) {
 			if strings.Contains(text.String(), root) {
 				t.Errorf("the root of the tree shows:\n%s", text.String())
 			}
-			golden(t, "libraries/"+c.name+".golden.txt", []byte(text.String()))
+			testkit.Golden(t, "testdata/libraries/"+c.name+".golden.txt", []byte(text.String()), *update)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"edgecam/platform"
 	"edgecam/platform/onnxruntime"
 )
 
@@ -27,19 +26,19 @@ func releases() []release {
 	}
 }
 
-// preTuring is the compute capability from which on every cuDNN 9 serves; older
-// cards need one before turingOnly
+// turing is the compute capability from which on every cuDNN 9 serves; older cards
+// need one before turingOnly
 // (https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html).
-const preTuring, turingOnly = "7.5", "9.11"
+const turing, turingOnly = "7.5", "9.11"
 
 // fresh says how to install a build that serves this box.
 func (b box) fresh() string {
 	switch {
-	case b.Kind == platform.KindJetson:
-		return "install a GPU build of ONNX Runtime for this JetPack, and name its libonnxruntime.so or its directory in inference.library"
+	case b.isBoard():
+		return runtimeFor(b.board())
 	case b.offers() > 0 && b.offers() < 12:
 		return fmt.Sprintf("update NVIDIA's driver to %d or newer (CUDA 13; %d for CUDA 12), reboot, and run doctor again", cudas[13].driver, cudas[12].driver)
-	case b.oldest() != "" && older(b.oldest(), cudas[12].capability):
+	case b.hasOlder(cudas[12].capability):
 		return "no current build serves this card: set gpu.mode to off, and the processor does the work"
 	case b.Arch != "amd64":
 		return fmt.Sprintf("install a GPU build of ONNX Runtime for this processor and CUDA %d, and name its libonnxruntime.so or its directory in inference.library", b.offers())
@@ -57,7 +56,7 @@ func (b box) fresh() string {
 		for _, stem := range []string{"libcudart", "libcublas", "libcufft", "libcurand", "libcudnn"} {
 			packages = append(packages, b.wheelOf(stem, r.cuda))
 		}
-	} else if b.oldest() != "" && older(b.oldest(), preTuring) {
+	} else if b.hasOlder(turing) {
 		packages = append(packages, b.wheelOf("libcudnn", r.cuda))
 	}
 	return b.environment(packages) + b.key()
@@ -117,7 +116,7 @@ func (b box) wheelOf(stem string, cuda int) string {
 	switch {
 	case name == "":
 		return ""
-	case stem == "libcudnn" && b.oldest() != "" && older(b.oldest(), preTuring):
+	case stem == "libcudnn" && b.hasOlder(turing):
 		return fmt.Sprintf("'nvidia-cudnn-cu%d<%s'", cuda, turingOnly)
 	case stem == "libcudnn", cuda < 13: // from CUDA 13 on the names of its own say no version
 		return fmt.Sprintf("nvidia-%s-cu%d", strings.TrimPrefix(name, "nvidia-"), cuda)
@@ -132,10 +131,13 @@ func sooner(stem string) int {
 
 // complete says how to bring what a build lacks.
 func (b box) complete(build *onnxruntime.Build, bad []onnxruntime.Component) string {
+	if b.isBoard() {
+		return b.completeBoard(bad)
+	}
 	if slices.ContainsFunc(bad, func(c onnxruntime.Component) bool { return c.Name == "libcuda.so.1" }) {
 		return "install NVIDIA's driver, whose part for computing brings libcuda.so.1"
 	}
-	if b.Kind == platform.KindJetson || b.Arch != "amd64" || build.CUDA == 0 {
+	if b.Arch != "amd64" || build.CUDA == 0 {
 		return "install CUDA's libraries and cuDNN for the CUDA version of gpu runtime"
 	}
 	if build.CUDA < 12 || cudnn(bad) == 8 {
@@ -213,7 +215,10 @@ func cudnn(bad []onnxruntime.Component) int {
 // withTensorRT says how to come to the TensorRT that a build needs.
 func (b box) withTensorRT(build *onnxruntime.Build) string {
 	const without = "or set inference.provider to cuda"
-	if b.Kind == platform.KindJetson || b.Arch != "amd64" || build.CUDA < 12 {
+	if b.isBoard() {
+		return "sudo apt-get update && sudo apt-get install " + tensorRTPackages(b.board()) + ", " + without
+	}
+	if b.Arch != "amd64" || build.CUDA < 12 {
 		return "install the TensorRT that the build was made for, " + without
 	}
 	major := 0
@@ -222,7 +227,7 @@ func (b box) withTensorRT(build *onnxruntime.Build) string {
 			major, _ = strconv.Atoi(n) // else it is none that is known
 		}
 	}
-	if major < 10 || b.oldest() != "" && older(b.oldest(), preTuring) {
+	if major < 10 || b.hasOlder(turing) {
 		return "no current TensorRT serves this build and card: set inference.provider to cuda"
 	}
 	return b.pip(build, []string{fmt.Sprintf("'tensorrt-cu%d-libs==%d.*'", build.CUDA, major)}, false) + ", " + without

@@ -1,11 +1,13 @@
 package onnxruntime
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 )
 
@@ -79,4 +81,80 @@ func trimPath(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// readELF lends fn the headers of a file; of one that cannot be read fn learns nothing.
+func readELF(path string, fn func(*elf.File)) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	fn(f)
+}
+
+// elfNeeded are the libraries that one is linked with.
+func elfNeeded(path string) (names []string) {
+	readELF(path, func(f *elf.File) { names, _ = f.ImportedLibraries() }) // nil where they cannot be read
+	return names
+}
+
+// tellsName says whether a library tells its own name, by which the dynamic linker
+// knows it once it is loaded.
+func tellsName(path string) (tells bool) {
+	readELF(path, func(f *elf.File) {
+		names, err := f.DynString(elf.DT_SONAME)
+		tells = err == nil && len(names) > 0
+	})
+	return tells
+}
+
+var releaseTag = regexp.MustCompile(`^VERS_(\d+\.\d+\.\d+)$`)
+
+// coreVersion reads the release of a core from the versions of its symbols.
+func coreVersion(path string) (release string) {
+	readELF(path, func(f *elf.File) {
+		versions, _ := f.DynamicVersions() // nil where they cannot be read
+		for _, v := range versions {
+			if m := releaseTag.FindStringSubmatch(v.Name); m != nil {
+				release = m[1]
+				return
+			}
+		}
+	})
+	return release
+}
+
+// providerVersion finds the release that a provider was built with among its
+// constants, "" where that is not clear.
+func providerVersion(path string) (release string) {
+	readELF(path, func(f *elf.File) {
+		if section := f.Section(".rodata"); section != nil {
+			data, _ := section.Data() // nil where it cannot be read
+			release = releaseAmong(data)
+		}
+	})
+	return release
+}
+
+var releaseText = regexp.MustCompile(`^\x00(1\.(?:1[7-9]|[2-9]\d)\.\d+)\x00`)
+
+// releaseAmong finds the one release among constants, "" where there is none or several.
+func releaseAmong(data []byte) (release string) {
+	for {
+		// A regular expression over tens of megabytes takes its time: look closer
+		// only where a text begins with the number.
+		i := bytes.Index(data, []byte("\x001."))
+		if i < 0 {
+			return release
+		}
+		data = data[i:]
+		if m := releaseText.FindSubmatch(data[:min(16, len(data))]); m != nil {
+			if release != "" && release != string(m[1]) {
+				return ""
+			}
+			release = string(m[1])
+		}
+		data = data[1:]
+	}
 }

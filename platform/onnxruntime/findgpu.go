@@ -10,18 +10,35 @@ import (
 
 const hintGPU = "install the GPU build of ONNX Runtime (the library with " + cudaLibrary + " beside it) and name its path in inference.library or " + EnvPath
 
-// CandidatesGPU lists where a GPU build of the library may be: the places of
-// Candidates, /opt, and the Python environments, whose package onnxruntime-gpu
-// holds one: that of VIRTUAL_ENV or CONDA_PREFIX, those below /opt, the system's.
-// Those that lack nothing come first.
-func CandidatesGPU(explicit string) []string {
-	paths := Candidates(explicit)
-	if explicit != "" || os.Getenv(EnvPath) != "" {
+// cores lists where a GPU build of the library may be: what is named alone, else the
+// places of Candidates, /opt, and the Python environments, whose package
+// onnxruntime-gpu holds one: that of VIRTUAL_ENV or CONDA_PREFIX, those below /opt,
+// the system's. Those that lack nothing come first.
+func (s *system) cores(named string) []string {
+	executable := ""
+	if s.root == "" {
+		if own, err := os.Executable(); err == nil {
+			executable, _ = realFile(own)
+		}
+	}
+	paths := candidates(named, s.getenv, executable, func(pattern string) ([]string, error) {
+		found, err := filepath.Glob(escapeGlob(s.root) + pattern)
+		for i := range found {
+			s.outside(&found[i])
+		}
+		return found, err
+	})
+	for i := range paths {
+		paths[i] = s.at(paths[i])
+	}
+	if s.named(named) {
 		return paths
 	}
-	s := hostSystem()
 	return s.completeFirst(append(paths, s.builds(paths)...))
 }
+
+// named says that an operator names the library, and no other is looked for.
+func (s *system) named(library string) bool { return library != "" || s.getenv(EnvPath) != "" }
 
 // completeFirst puts builds that lack nothing before those that cannot serve as they
 // are, and leaves the order otherwise.
@@ -56,10 +73,11 @@ func (s *system) builds(known []string) []string {
 	return paths
 }
 
-// FindGPU opens the first library among CandidatesGPU that has the CUDA
-// provider built in or beside it; see Find for the rest.
+// FindGPU opens the first library that has the CUDA provider built in or beside it:
+// of the places of Candidates, of those below /opt, and of the Python environments.
+// Builds that lack nothing come first. See Find for the rest.
 func FindGPU(explicit string) (*Library, []string, error) {
-	return findGPU(CandidatesGPU(explicit))
+	return findGPU(hostSystem().cores(explicit))
 }
 
 func findGPU(paths []string) (*Library, []string, error) {

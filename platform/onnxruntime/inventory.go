@@ -2,7 +2,6 @@ package onnxruntime
 
 import (
 	"cmp"
-	"debug/elf"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -209,22 +208,10 @@ func (l *Library) Preload(provider string) {
 		if c.Missing() || c.ByLoader || c.Problem != "" {
 			continue
 		}
-		if c.Name == builderResource && !named(c.Path) {
+		if c.Name == builderResource && !tellsName(c.Path) {
 			continue // TensorRT would not find it by its name
 		}
 		// Never closed: the provider stays loaded for the life of the process.
 		_, _ = purego.Dlopen(c.Path, purego.RTLD_LAZY|purego.RTLD_GLOBAL)
 	}
-}
-
-// named says whether a library tells its own name, by which the dynamic linker knows
-// it once it is loaded.
-func named(path string) bool {
-	f, err := elf.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	names, err := f.DynString(elf.DT_SONAME)
-	return err == nil && len(names) > 0
 }

@@ -171,6 +171,7 @@ func TestFindTakesTheNamedFileAlone(t *testing.T) {
 // TestFindPassesOverBrokenFiles puts a broken library in front of a good one.
 func TestFindPassesOverBrokenFiles(t *testing.T) {
 	broken, good := t.TempDir(), t.TempDir()
+	library := testkit.ONNXRuntime(t) // before the variable that may name it is emptied
 	if err := os.WriteFile(filepath.Join(broken, "libonnxruntime.so"), []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestFindPassesOverBrokenFiles(t *testing.T) {
 	if len(skipped) != 1 || skipped[0] != want {
 		t.Errorf("only a broken library: skipped %q, want %q", skipped, want)
 	}
-	if err := os.Symlink(testkit.ONNXRuntime(t), filepath.Join(good, "libonnxruntime.so.1")); err != nil {
+	if err := os.Symlink(library, filepath.Join(good, "libonnxruntime.so.1")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("LD_LIBRARY_PATH", broken+":"+good)

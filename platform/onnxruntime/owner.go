@@ -1,14 +1,13 @@
 package onnxruntime
 
 import (
-	"bufio"
-	"bytes"
-	"debug/elf"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"edgecam/platform"
 )
 
 // owner is what the package that a library came with says of it.
@@ -89,6 +88,7 @@ var (
 func (s *system) debian(file string) owner {
 	stem, rest, _ := strings.Cut(file, ".so.")
 	major, _, _ := strings.Cut(rest, ".")
+	var owners []owner
 	for name, version := range s.packages() {
 		if name != stem+major && !strings.HasPrefix(name, stem+major+"-cuda-") {
 			continue
@@ -100,35 +100,18 @@ func (s *system) debian(file string) owner {
 				o.cuda, _ = strconv.Atoi(m[1]) // digits
 			}
 		}
-		return o
+		owners = append(owners, o)
 	}
-	return owner{}
+	if len(owners) != 1 { // of several it may be any one's
+		return owner{}
+	}
+	return owners[0]
 }
 
-// packages lists NVIDIA's packages that dpkg has installed, with their versions.
+// packages lists what dpkg has installed, with versions.
 func (s *system) packages() map[string]string {
-	if s.installed != nil {
-		return s.installed
-	}
-	s.installed = map[string]string{}
-	f, err := os.Open(s.at("/var/lib/dpkg/status"))
-	if err != nil {
-		return s.installed
-	}
-	defer f.Close()
-	name, there := "", false
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ": ")
-		switch key {
-		case "Package":
-			name, there = value, false
-		case "Status":
-			there = strings.HasSuffix(value, " installed")
-		case "Version":
-			if there && (strings.HasPrefix(name, "libcudnn") || strings.HasPrefix(name, "libnv") || strings.HasPrefix(name, "cuda-")) {
-				s.installed[name] = value
-			}
-		}
+	if s.installed == nil {
+		s.installed = platform.DebianPackages(os.DirFS(s.at("/")))
 	}
 	return s.installed
 }
@@ -169,61 +152,4 @@ func cudaOfNeeds(needed []string) int {
 		}
 	}
 	return cuda
-}
-
-var releaseTag = regexp.MustCompile(`^VERS_(\d+\.\d+\.\d+)$`)
-
-// coreVersion reads the release of a core from the versions of its symbols.
-func coreVersion(path string) string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	versions, err := f.DynamicVersions()
-	if err != nil {
-		return ""
-	}
-	for _, v := range versions {
-		if m := releaseTag.FindStringSubmatch(v.Name); m != nil {
-			return m[1]
-		}
-	}
-	return ""
-}
-
-var releaseText = regexp.MustCompile(`\x00(1\.(?:1[7-9]|[2-9]\d)\.\d+)\x00`)
-
-// providerVersion finds the release that a provider was built with among its
-// constants, "" where that is not clear.
-func providerVersion(path string) string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	section := f.Section(".rodata")
-	if section == nil {
-		return ""
-	}
-	data, err := section.Data()
-	if err != nil {
-		return ""
-	}
-	found := ""
-	for {
-		// A regular expression over tens of megabytes takes its time: look closer
-		// only where a text begins with the number.
-		i := bytes.Index(data, []byte("\x001."))
-		if i < 0 {
-			return found
-		}
-		if m := releaseText.FindSubmatch(data[i:min(i+16, len(data))]); m != nil && bytes.HasPrefix(data[i+1:], m[1]) {
-			if found != "" && found != string(m[1]) {
-				return ""
-			}
-			found = string(m[1])
-		}
-		data = data[i+1:]
-	}
 }

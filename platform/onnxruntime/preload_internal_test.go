@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -31,14 +32,18 @@ func loads(name string) error {
 	return err
 }
 
+var preloads atomic.Int64
+
 // What lies in a Python environment is loaded so that whoever asks for it by its name
 // finds it, without LD_LIBRARY_PATH: what the provider is linked with, what that is
 // linked with in another directory, what is opened by name, and TensorRT's builder.
 func TestPreload(t *testing.T) {
 	packages := t.TempDir() + "/lib/python3.11/site-packages"
 	capi := packages + "/onnxruntime/capi/"
-	// Numbers that no machine has; a process cannot load a name twice.
-	names := map[string]string{"blas": "libcublas.so.77", "lt": "libcublasLt.so.77", "infer": "libnvinfer.so.77", "builder": builderResource + ".so.77.1"}
+	// A number that no machine has, and another one in every run: what a process has
+	// loaded under a name stays.
+	number := fmt.Sprintf(".so.%d", 77+preloads.Add(1))
+	names := map[string]string{"blas": "libcublas" + number, "lt": "libcublasLt" + number, "infer": "libnvinfer" + number, "builder": builderResource + number + ".1"}
 	lt := packages + "/nvidia/cublas_lt/lib/" + names["lt"]
 	shared(t, lt)
 	shared(t, packages+"/nvidia/cublas/lib/"+names["blas"], lt)
@@ -91,6 +96,7 @@ func TestChoice(t *testing.T) {
 	}{
 		{"the system's", map[string]any{system + "libcudnn.so.9": testkit.ELF{}, "/var/lib/dpkg/status": status(13)}, system, true},
 		{"the system's is for another CUDA", map[string]any{system + "libcudnn.so.9": testkit.ELF{}, "/var/lib/dpkg/status": status(12)}, env, false},
+		{"the system's may be of two packages", map[string]any{system + "libcudnn.so.9": testkit.ELF{}, "/var/lib/dpkg/status": status(12) + "\n" + status(13)}, system, true},
 		{"the system's was removed", map[string]any{"/var/lib/dpkg/status": strings.Replace(status(12), " installed", " config-files", 1)}, env, false},
 		{"the system's is truncated", map[string]any{system + "libcudnn.so.9": testkit.ELF{Short: 4096}}, env, false},
 		{"the cache's", map[string]any{

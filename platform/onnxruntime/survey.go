@@ -55,10 +55,11 @@ func LookAround(o SurveyOptions) Survey {
 	}
 	s := newSystem(o.Root, cmp.Or(o.Arch, runtime.GOARCH), o.Getenv)
 	v := Survey{
-		Arch: s.arch, Named: o.Library != "" || s.getenv(EnvPath) != "", Python: s.python(), System: s.distribution(), Repository: s.packages()["cuda-keyring"] != "",
+		Arch: s.arch, Named: s.named(o.Library), Python: s.python(), System: s.distribution(),
+		Repository: s.packages()["cuda-keyring"] != "",
 	}
 	seen := map[string]bool{}
-	for _, path := range s.cores(o) {
+	for _, path := range s.cores(o.Library) {
 		f, ok := s.file(path)
 		if !ok || seen[f.real] {
 			continue
@@ -71,31 +72,6 @@ func LookAround(o SurveyOptions) Survey {
 		v.Builds = append(v.Builds, s.build(path, f))
 	}
 	return v
-}
-
-// cores lists where the core may be; see CandidatesGPU.
-func (s *system) cores(o SurveyOptions) []string {
-	executable := ""
-	if s.root == "" {
-		if own, err := os.Executable(); err == nil {
-			executable, _ = realFile(own)
-		}
-	}
-	glob := func(pattern string) ([]string, error) { return filepath.Glob(escapeGlob(s.root) + pattern) }
-	paths := candidates(o.Library, s.getenv, executable, func(pattern string) ([]string, error) {
-		found, err := glob(pattern)
-		for i := range found {
-			found[i] = strings.TrimPrefix(found[i], s.root)
-		}
-		return found, err
-	})
-	for i := range paths {
-		paths[i] = s.at(paths[i])
-	}
-	if o.Library != "" || s.getenv(EnvPath) != "" {
-		return paths // of a file, it alone
-	}
-	return s.completeFirst(append(paths, s.builds(paths)...))
 }
 
 func (s *system) build(path string, core *file) *Build {

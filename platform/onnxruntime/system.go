@@ -3,7 +3,6 @@ package onnxruntime
 import (
 	"bufio"
 	"cmp"
-	"debug/elf"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -236,19 +235,6 @@ func (s *system) configured(path string, depth int) []string {
 		}
 	}
 	return dirs
-}
-
-func elfNeeded(path string) []string {
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	names, err := f.ImportedLibraries()
-	if err != nil {
-		return nil
-	}
-	return names
 }
 
 func realFile(path string) (string, bool) {

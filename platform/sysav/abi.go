@@ -2,6 +2,7 @@ package sysav
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -89,7 +90,7 @@ func (l layout) verify(b []byte) error {
 		ok = ok && word(l.flags+4*i) == want
 	}
 	if !ok {
-		return fmt.Errorf("lays its frames out in another way than FFmpeg does")
+		return errors.New("lays its frames out in another way than FFmpeg does")
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func (l *Library) NewDecoder(o Options) (*Decoder, error) {
 		return nil, &avcodec.OpenError{Decoder: o.Decoder, Why: "libavcodec " + l.version + " at " + l.path + " has no such decoder"}
 	case o.Codec != "" && info.Codec != o.Codec:
 		return nil, &avcodec.OpenError{Decoder: o.Decoder, Why: "it does not decode " + o.Codec}
-	case l.Stuck() >= maxStuck:
-		return nil, &avcodec.HardwareError{Reason: fmt.Sprintf("%d calls of %s hang; restart the program, or the machine", l.Stuck(), l.path)}
+	case l.hanging() >= maxStuck:
+		return nil, &avcodec.HardwareError{Reason: fmt.Sprintf("%d calls of %s hang; restart the program, or the machine", l.hanging(), l.path)}
 	}
 	d := &Decoder{lib: l, opts: o, sets: sets{codec: info.Codec}}
 	if info.Hardware {

@@ -223,14 +223,8 @@ func (l *Library) Major() int { return l.major }
 // Version is libavcodec's, e.g. "58.134.100".
 func (l *Library) Version() string { return l.version }
 
-// Path is the file of libavcodec, Util that of the libavutil which it works with.
+// Path is the file of libavcodec.
 func (l *Library) Path() string { return l.path }
-
-// Util see Path.
-func (l *Library) Util() string { return l.util }
-
-// Ours says that it is the libavcodec that this program is linked with.
-func (l *Library) Ours() bool { return l.ours }
 
 func (l *Library) errorOf(code int32) error {
 	var text [128]byte

@@ -1,6 +1,9 @@
 package sysav
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 const (
 	// maxPending is how many units a decoder may hold: 16 pictures in fields, and
@@ -47,7 +50,7 @@ func (o *order) come(mark int64) (pts int64, ok bool) {
 func (o *order) late() error {
 	switch {
 	case o.strange > maxStrange:
-		return fmt.Errorf("its pictures carry times that no access unit had")
+		return errors.New("its pictures carry times that no access unit had")
 	case o.shown > 0 && o.sent-o.shown > maxPending:
 		return fmt.Errorf("it is %d access units behind", o.sent-o.shown)
 	}

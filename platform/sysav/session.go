@@ -205,8 +205,8 @@ func (l *Library) gaveUp(n int) {
 	l.stuck += n
 }
 
-// Stuck counts the calls that were given up and have not come back.
-func (l *Library) Stuck() int {
+// hanging counts the calls that were given up and have not come back.
+func (l *Library) hanging() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stuck

@@ -32,15 +32,6 @@ func (l *Library) Version() string { return l.version }
 // Path is empty.
 func (l *Library) Path() string { return l.path }
 
-// Util is empty.
-func (l *Library) Util() string { return "" }
-
-// Ours is false.
-func (l *Library) Ours() bool { return false }
-
-// Stuck is 0.
-func (l *Library) Stuck() int { return 0 }
-
 // Decoder does not exist on this platform.
 type Decoder struct{}
 
