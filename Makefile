@@ -8,13 +8,14 @@ MAKEFLAGS     += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 
 ifndef VERSION
-VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+VERSION := $(shell scripts/version.sh)
 endif
 PREFIX  ?= /usr/local
 DESTDIR ?=
 ARGS    ?=
+ARCH    ?=
 
-ORT_VERSION       := 1.30.0
+ORT_VERSION       := $(shell sed -n 's/^version=//p' scripts/fetch-onnxruntime.sh)
 ORT_DIR           := .cache/onnxruntime/$(ORT_VERSION)
 ORT_LIB           := $(ORT_DIR)/libonnxruntime.so.1
 GOLANGCI_VERSION  := v2.13.0
@@ -26,7 +27,7 @@ STEP       := scripts/step.sh
 .PHONY: help
 help: ## this list
 	@echo "edgecam $(VERSION)"; echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo; echo "ARGS=… is passed on to demo, bench and fuzz; PREFIX= and DESTDIR= steer install; VERBOSE=1 shows everything."
 
 .PHONY: demo
@@ -45,8 +46,16 @@ FFMPEG_DIR := $(CURDIR)/.cache/ffmpeg
 build-static: web/dist/index.html $(ORT_LIB) ## bin/edgecam-static, with an FFmpeg of its own inside: needs no libav* on the box
 	@scripts/build-ffmpeg.sh $(FFMPEG_DIR)
 	@PKG_CONFIG_LIBDIR=$(FFMPEG_DIR)/lib/pkgconfig CGO_LDFLAGS='-O2 -g -L$(FFMPEG_DIR)/lib' $(STEP) "build bin/edgecam-static $(VERSION)" \
-	  go build -trimpath -tags staticffmpeg -ldflags '$(GO_LDFLAGS)' -o bin/edgecam-static ./cmd/edgecam
+	  go build -trimpath -buildvcs=false -tags staticffmpeg -ldflags '$(GO_LDFLAGS)' -o bin/edgecam-static ./cmd/edgecam
 	@if ldd bin/edgecam-static | grep libav; then echo "bin/edgecam-static still needs the libraries above" >&2; exit 1; fi
+
+.PHONY: release
+release: setup web/dist/index.html $(ORT_LIB) ## Debian packages and tarballs for amd64 and arm64 in dist/ (minutes the first time; ARCH=amd64 makes one)
+	@VERSION='$(VERSION)' scripts/release.sh $(ARCH)
+
+.PHONY: check-reproducible
+check-reproducible: release ## build the release again in another directory, compare every byte (ARGS=--whole: FFmpeg too)
+	@VERSION='$(VERSION)' scripts/check-reproducible.sh $(ARGS)
 
 .PHONY: setup
 setup:
@@ -122,4 +131,4 @@ install: build ## binary, unit, user and a first configuration (as root; DESTDIR
 
 .PHONY: clean
 clean: ## remove what the build left, but for downloads
-	@rm -rf bin web/ui/node_modules coverage.* && find web/dist -mindepth 1 ! -name .keep -delete
+	@rm -rf bin dist web/ui/node_modules coverage.* && find web/dist -mindepth 1 ! -name .keep -delete

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# fetch-onnxruntime.sh [DEST]
+# fetch-onnxruntime.sh [DEST [ARCH]]
 #
-# Puts ONNX Runtime's CPU library for this machine at DEST/libonnxruntime.so.1
-# (DEST defaults to .cache/onnxruntime/1.30.0 of the checkout). It comes from
-# the npm package onnxruntime-node, whose tarball holds the library for every
-# platform (108 MB; 46 MB are kept on x86-64, 25 MB on arm64). Both the tarball
-# and the library are checked against the sums below. A library that is there
-# and has the right sum ends the script at once, without network.
+# Puts ONNX Runtime's CPU library for ARCH (amd64 or arm64; this machine's where
+# it is not named) at DEST/libonnxruntime.so.1. It comes from the npm package
+# onnxruntime-node, whose tarball holds the library for every platform (108 MB;
+# 46 MB are kept on x86-64, 25 MB on arm64). Without DEST this machine's library
+# goes to .cache/onnxruntime/1.30.0 of the checkout and, as a release needs both
+# and the download is long, the other one beside it, to 1.30.0-ARCH. Both the
+# tarball and the library are checked against the sums below. A library that is
+# there and has the right sum ends the script at once, without network.
 set -euo pipefail
 
 version=1.30.0
@@ -14,17 +16,21 @@ package=onnxruntime-node@$version
 # The package's sha512 integrity, in hex.
 tarball_sha512=b7086cd42d82fc1164cf5c9ce4e634288536194aba0d444eee10f86f1e50d90cb79c0309c115d6f31537355733136f5503d96894b3987a9a03f1f8d318e7c8ab
 
-case $(uname -m) in
-  x86_64 | amd64)
-    arch=x64
-    library_sha256=ffb75a925ba05e47b235bb66e3e3911714a80b328a9c9425539feb204aa32a23 ;;
-  aarch64 | arm64)
-    arch=arm64
-    library_sha256=1f549d46250b005580b597f4164984aaf75b3bcb9f3aeb07c7f8a8fe60b23c76 ;;
+case ${2:-$(uname -m)} in
+  x86_64 | amd64) arch=amd64 other=arm64 ;;
+  aarch64 | arm64) arch=arm64 other=amd64 ;;
   *)
-    echo "fetch-onnxruntime: no ONNX Runtime $version library for $(uname -m); set EDGECAM_ONNXRUNTIME to a libonnxruntime.so built for it" >&2
+    echo "fetch-onnxruntime: no ONNX Runtime $version library for ${2:-$(uname -m)}; set EDGECAM_ONNXRUNTIME to a libonnxruntime.so built for it" >&2
     exit 1 ;;
 esac
+directory_of() { case $1 in amd64) echo x64 ;; arm64) echo arm64 ;; esac; }
+sha256_of() {
+  case $1 in
+    amd64) echo ffb75a925ba05e47b235bb66e3e3911714a80b328a9c9425539feb204aa32a23 ;;
+    arm64) echo 1f549d46250b005580b597f4164984aaf75b3bcb9f3aeb07c7f8a8fe60b23c76 ;;
+  esac
+}
+library_sha256=$(sha256_of "$arch")
 
 dest=${1:-$(cd "$(dirname "$0")/.." && pwd)/.cache/onnxruntime/$version}
 library=$dest/libonnxruntime.so.1
@@ -91,14 +97,20 @@ tarball=$(find "$work/tarball" -name '*.tgz' -type f | head -n 1)
 sum_is "$tarball" sha512sum "$tarball_sha512" ||
   die "the tarball of $package has another sha512 than expected: it was changed on the way or by a mirror; nothing of it is used"
 
-say "unpacking"
-member=package/bin/napi-v6/linux/$arch/libonnxruntime.so.1
-tar -xzf "$tarball" -C "$work" --no-same-owner "$member" || die "cannot unpack $member"
-sum_is "$work/$member" sha256sum "$library_sha256" || die "$member has another sha256 than expected"
-chmod 0644 "$work/$member"
-
+# keep ARCH DEST takes one library out of the tarball.
+keep() {
+  local member
+  member=package/bin/napi-v6/linux/$(directory_of "$1")/libonnxruntime.so.1
+  tar -xzf "$tarball" -C "$work" --no-same-owner "$member" || die "cannot unpack $member"
+  sum_is "$work/$member" sha256sum "$(sha256_of "$1")" || die "$member has another sha256 than expected"
+  chmod 0644 "$work/$member"
+  mkdir -p "$2" || die "cannot make $2"
+  licence >"$2/LICENSE"
+  mv -f "$work/$member" "$2/libonnxruntime.so.1"
+}
 # The npm package names its licence (MIT) without carrying the text.
-cat >"$dest/LICENSE" <<'LICENCE'
+licence() {
+  cat <<'LICENCE'
 MIT License
 
 Copyright (c) Microsoft Corporation
@@ -121,5 +133,9 @@ LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
 SOFTWARE.
 LICENCE
-mv -f "$work/$member" "$library"
+}
+
+say "unpacking"
+keep "$arch" "$dest"
+[ $# -gt 0 ] || keep "$other" "$dest-$other"
 say "$library ($(($(stat -c %s "$library") / 1000000)) MB) after $((SECONDS - started)) s"

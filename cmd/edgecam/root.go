@@ -47,7 +47,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newModel(), newHashPassword(), newVersion())
+	root.AddCommand(newRun(), newDemo(), newCheck(), newSim(), newDoctor(), newBench(), newModel(), newHashPassword(), newVersion(), newMan())
 	return root
 }
 

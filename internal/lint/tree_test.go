@@ -41,7 +41,7 @@ func files(t *testing.T) []string {
 			return err
 		}
 		name, _ := filepath.Rel(root, path)
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || name == "bin" || name == ".cache" || name == "web/dist") {
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || name == "bin" || name == "dist" || name == ".cache" || name == "web/dist") {
 			return filepath.SkipDir
 		}
 		if !d.IsDir() {

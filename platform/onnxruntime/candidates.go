@@ -3,6 +3,7 @@ package onnxruntime
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -38,6 +39,7 @@ func candidates(explicit string, getenv func(string) string, executable string, 
 		dir := filepath.Dir(executable)
 		dirs = append(dirs, dir, filepath.Join(dir, "lib"), filepath.Join(dir, "../lib/edgecam"), filepath.Join(dir, "../lib"))
 		cached, _ := glob(filepath.Join(dir, "../.cache/onnxruntime/*")) // the pattern is well formed
+		cached = slices.DeleteFunc(cached, foreign)
 		slices.Sort(cached)
 		slices.Reverse(cached) // the newest version first
 		dirs = append(dirs, cached...)
@@ -67,6 +69,13 @@ func candidates(explicit string, getenv func(string) string, executable string, 
 		}
 	}
 	return paths
+}
+
+// foreign says that a directory of the cache is another architecture's: a
+// release needs them all, and they lie side by side.
+func foreign(dir string) bool {
+	return runtime.GOARCH != "amd64" && strings.HasSuffix(dir, "-amd64") ||
+		runtime.GOARCH != "arm64" && strings.HasSuffix(dir, "-arm64")
 }
 
 // escapeGlob makes a directory's name mean itself in a pattern.

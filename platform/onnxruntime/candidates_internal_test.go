@@ -1,13 +1,24 @@
 package onnxruntime
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
 
+func otherArch() string {
+	if runtime.GOARCH == "arm64" {
+		return "amd64"
+	}
+	return "arm64"
+}
+
 func TestCandidates(t *testing.T) {
-	files := []string{"/opt/edgecam/.cache/onnxruntime/1.29.0", "/opt/edgecam/.cache/onnxruntime/1.30.0"}
+	files := []string{
+		"/opt/edgecam/.cache/onnxruntime/1.29.0", "/opt/edgecam/.cache/onnxruntime/1.30.0",
+		"/opt/edgecam/.cache/onnxruntime/1.30.0-" + otherArch(),
+	}
 	glob := func(pattern string) ([]string, error) {
 		switch pattern {
 		case "/opt/edgecam/.cache/onnxruntime/*":
@@ -39,6 +50,9 @@ func TestCandidates(t *testing.T) {
 			"/usr/local/lib/libonnxruntime.so",
 			"/usr/lib/" + triplet() + "/libonnxruntime.so.1.21",
 		}, "relative/libonnxruntime.so"},
+		{"another architecture's", "", nil, []string{
+			"/opt/edgecam/.cache/onnxruntime/1.30.0/libonnxruntime.so.1",
+		}, "/opt/edgecam/.cache/onnxruntime/1.30.0-" + otherArch() + "/libonnxruntime.so.1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
