@@ -7,10 +7,12 @@ package framepool
 // mapping.
 //
 // A word holds the references in its low half and the generation in its high
-// half, to be changed by sequentially consistent atomics alone:
+// half, to be changed by atomics alone, each with the order that it is named for
+// at least (Go's are sequentially consistent), so that whoever takes a slot sees
+// what the one before has done with it, on processors too that reorder stores:
 //
 //	acquire   compare-and-swap (gen, 0) → (gen+1, 1)
-//	retain    add 1, only while holding a reference
+//	retain    add 1, only while holding a reference; any order
 //	release   subtract 1; do not touch the slot afterwards
 //
 // The addresses are valid while the pool is open, and after that as long as

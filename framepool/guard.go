@@ -1,7 +1,5 @@
 package framepool
 
-import "os"
-
 // Guard puts a page that nobody may touch beside every slot: whoever writes
 // beyond a slot faults at once. It is for tests of decoders; a pool without it
 // costs nothing for it.
@@ -15,10 +13,11 @@ const (
 	GuardBelow
 )
 
-// bytes is what a slot takes more.
-func (g Guard) bytes() int {
+// stride is the distance of slots of size bytes: whole pages, one of them the
+// guard's, as the kernel takes the access away by pages alone.
+func (g Guard) stride(size, page int) int {
 	if g == GuardNone {
-		return 0
+		return alignUp(size, slotAlign)
 	}
-	return alignUp(os.Getpagesize(), slotAlign)
+	return alignUp(size, page) + page
 }

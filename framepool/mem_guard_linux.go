@@ -4,6 +4,7 @@ package framepool
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,7 +12,7 @@ import (
 // fence takes away the access to a page on one side of every slot, and moves the
 // slots up to it. The region has room for those pages: see Options.slotStride.
 func (r *region) fence(g Guard, size, stride, slots int) error {
-	page := stride - alignUp(size, slotAlign)
+	page := os.Getpagesize()
 	first, inset := 0, page
 	if g == GuardAbove {
 		first = stride - page

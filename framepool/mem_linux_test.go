@@ -126,14 +126,17 @@ func TestMappingIsGoneAtTheEnd(t *testing.T) {
 func TestWriteBehindThePixelsFaults(t *testing.T) {
 	p := newPool(t, framepool.Options{})
 	c := p.Control()
-	behind := unsafe.Slice((*byte)(pointer(c.Base)), c.Slots*c.SlotStride+1)
+	// The guard is the next page: larger ones hold some bytes more that are nobody's.
+	page := os.Getpagesize()
+	pixels := (c.Slots*c.SlotStride + page - 1) / page * page
+	behind := unsafe.Slice((*byte)(pointer(c.Base)), pixels+1)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if err := fmt.Sprint(recover()); !strings.Contains(err, "invalid memory address") {
 			t.Errorf("got %v, want a fault", err)
 		}
 	}()
-	behind[len(behind)-2] = 1 // the last byte of the last slot is ours
+	behind[len(behind)-2] = 1 // the last byte of the last page is ours
 	behind[len(behind)-1] = 1
 }
 

@@ -2,7 +2,6 @@ package framepool
 
 import (
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"unsafe"
 )
@@ -40,11 +39,11 @@ type regionOptions struct {
 	firstWarning func() bool
 }
 
-// planRegion rounds pixels and words to pages. Regions of at least one huge
+// planRegion rounds pixels and words to pages, of 4 KiB on most machines, of 16
+// or 64 KiB with some kernels for arm64. Regions of at least one huge
 // page are rounded up to whole ones when they are asked for, since the kernel
 // gives none for a broken rest.
-func planRegion(pixels, slots int, huge bool) regionPlan {
-	page := os.Getpagesize()
+func planRegion(pixels, slots, page int, huge bool) regionPlan {
 	huge = huge && pixels >= hugePage
 	p := regionPlan{pixels: alignUp(pixels, page), guard: page, words: alignUp(slots*wordStride, page), huge: huge}
 	if huge {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 )
@@ -71,7 +72,7 @@ func (o Options) Bytes() int64 {
 	if err != nil {
 		return 0
 	}
-	return int64(planRegion(stride*o.Slots, o.Slots, o.HugePages).most())
+	return int64(planRegion(stride*o.Slots, o.Slots, os.Getpagesize(), o.HugePages).most())
 }
 
 // slotStride checks the geometry and gives the bytes from slot to slot.
@@ -82,7 +83,7 @@ func (o Options) slotStride() (int, error) {
 	if o.Slots < 1 || o.Slots > maxSlots {
 		return 0, fmt.Errorf("%d slots, want 1 to %d", o.Slots, maxSlots)
 	}
-	stride := alignUp(o.Layout.Size, slotAlign) + o.Guard.bytes()
+	stride := o.Guard.stride(o.Layout.Size, os.Getpagesize())
 	if stride > math.MaxInt32 {
 		return 0, errors.New("a slot of 2 GiB or more")
 	}
@@ -108,7 +109,7 @@ func newPool(o Options) (*Pool, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r, err := allocateWithin(o, planRegion(stride*o.Slots, o.Slots, o.HugePages))
+	r, err := allocateWithin(o, planRegion(stride*o.Slots, o.Slots, os.Getpagesize(), o.HugePages))
 	if err != nil {
 		return nil, err
 	}

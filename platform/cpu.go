@@ -2,6 +2,7 @@ package platform
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,8 @@ func wantedISA() []string {
 // cpu reads /proc/cpuinfo, x86 and arm64 forms.
 func (t tree) cpu() CPU {
 	var c CPU
-	var implementer, part string
+	var implementer string
+	var cores []string // names of arm64 cores
 	has := map[string]bool{}
 	for _, line := range t.lines("proc/cpuinfo") {
 		key, value, ok := field(line)
@@ -38,11 +40,17 @@ func (t tree) cpu() CPU {
 		case "CPU implementer":
 			implementer = value
 		case "CPU part":
-			part = value
+			// Boards have cores of two kinds, and each says which it is.
+			if name := armModel(implementer, value); !slices.Contains(cores, name) {
+				cores = append(cores, name)
+			}
 		}
 	}
-	if c.Model == "" {
-		c.Model = armModel(implementer, part)
+	switch {
+	case len(cores) > 0: // L4T has a model name, too: "ARMv8 Processor rev 0 (v8l)"
+		c.Model = strings.Join(cores, " + ")
+	case c.Model == "":
+		c.Model = "unknown"
 	}
 	for _, isa := range wantedISA() {
 		if has[isa] {
@@ -59,6 +67,8 @@ func armModel(implementer, part string) string {
 	switch implementer + "/" + part {
 	case "0x41/0xd03":
 		return "Arm Cortex-A53"
+	case "0x41/0xd05":
+		return "Arm Cortex-A55"
 	case "0x41/0xd07":
 		return "Arm Cortex-A57"
 	case "0x41/0xd08":
@@ -67,21 +77,32 @@ func armModel(implementer, part string) string {
 		return "Arm Cortex-A76"
 	case "0x41/0xd0c":
 		return "Arm Neoverse N1"
+	case "0x41/0xd41":
+		return "Arm Cortex-A78"
 	case "0x41/0xd40":
 		return "Arm Neoverse V1"
 	case "0x41/0xd42":
 		return "Arm Cortex-A78AE"
+	case "0x41/0xd49":
+		return "Arm Neoverse N2"
+	case "0x41/0xd4b":
+		return "Arm Cortex-A78C"
 	case "0x41/0xd4f":
 		return "Arm Neoverse V2"
 	case "0x41/0xd83":
 		return "Arm Neoverse V3AE"
+	case "0x41/0xd84":
+		return "Arm Neoverse V3"
+	case "0x41/0xd85":
+		return "Arm Cortex-X925"
+	case "0x41/0xd87":
+		return "Arm Cortex-A725"
+	case "0xc0/0xac3":
+		return "Ampere-1"
 	case "0x4e/0x003":
 		return "NVIDIA Denver 2"
 	case "0x4e/0x004":
 		return "NVIDIA Carmel"
-	}
-	if implementer == "" {
-		return "unknown"
 	}
 	return "arm64 implementer " + implementer + " part " + part
 }

@@ -59,6 +59,13 @@
 // samples) takes 0.9 ms of an AMD EPYC of 2023, 768×576 (129792) 1.1 ms, 10-bit
 // formats a fifth more, grey ones a third.
 //
+// There is no assembly, by measurement. The loops that gather samples from where
+// the taps lie take three fifths of the time, and NEON has no load from several
+// addresses. From weighted codes to values is a third, of a stage that takes 7 % of
+// a picture's time with the smallest model: vectors there save 2 % of it at most.
+// On arm64 the compiler contracts a multiplication and an addition into one, which
+// may move the last bit of a value, a millionth of a code.
+//
 // The kernels need compute capability 5.3 and the 48 KiB of shared memory that
 // every such device has. Over PCIe the bytes are the cost: letterbox fetches a tile
 // of rows in whole 128-byte lines, each once, and leaves out rows of weight 0, which

@@ -3,7 +3,6 @@ package testkit_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -54,7 +53,7 @@ func TestLeaksFailThePackage(t *testing.T) {
 		"goroutine": "found unexpected goroutines",
 	} {
 		t.Run(leave, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestLeave$")
+			cmd := testkit.Self(t, "-test.run=^TestLeave$")
 			cmd.Env = append(os.Environ(), "TESTKIT_LEAVE="+leave)
 			out, err := cmd.CombinedOutput()
 			if failed := err != nil; failed != (want != "") || !strings.Contains(string(out), want) {

@@ -1,8 +1,11 @@
 package testkit
 
 import (
+	"debug/elf"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -14,10 +17,26 @@ func ONNXRuntime(tb testing.TB) string {
 		return path
 	}
 	found, err := filepath.Glob(filepath.Join(Root(tb), ".cache/onnxruntime/*/libonnxruntime.so.1"))
-	if err != nil || len(found) == 0 {
-		tb.Fatal("no ONNX Runtime library in .cache/onnxruntime: run make build, or scripts/fetch-onnxruntime.sh")
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return found[len(found)-1]
+	for _, path := range slices.Backward(found) {
+		if ofThisProcessor(path) {
+			return path
+		}
+	}
+	tb.Fatal("no ONNX Runtime library in .cache/onnxruntime: run make build, or scripts/fetch-onnxruntime.sh")
+	return ""
+}
+
+// ofThisProcessor: the libraries of packages for other ones lie beside it.
+func ofThisProcessor(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return f.Machine == map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[runtime.GOARCH]
 }
 
 // Root is the directory of go.mod.

@@ -97,7 +97,7 @@ func TestPixelsAreFFmpegs(t *testing.T) {
 			if s := slices.Sorted(slices.Values(pts)); len(slices.Compact(s)) != len(pts) {
 				t.Errorf("units come back as %v", pts)
 			}
-			if !bytes.Equal(got, in.Raw) {
+			if !samePixels(c.codec, got, in.Raw) {
 				t.Errorf("pixels differ from ffmpeg's (%d and %d bytes)", len(got), len(in.Raw))
 			}
 			checkRequests(t, rs.requests)
@@ -109,6 +109,25 @@ func TestPixelsAreFFmpegs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// samePixels compares with what the ffmpeg program made. H.264 and H.265 leave
+// a decoder no choice. JPEG lets the rounding of its transform to it, and ffmpeg's
+// differs between processors: the program is the machine's own, also where these
+// tests run emulated.
+func samePixels(codec string, got, want []byte) bool {
+	if codec != "mjpeg" || !testkit.Emulated() {
+		return bytes.Equal(got, want)
+	}
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range got {
+		if d := int(got[i]) - int(want[i]); d > 2 || d < -2 {
+			return false
+		}
+	}
+	return true
 }
 
 func checkRequests(t *testing.T, qs []avcodec.Request) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -13,6 +14,10 @@ import (
 
 //go:embed testdata/driver.c
 var source []byte
+
+// runnerEnv is the command that runs programs of this kind, "" = the kernel does:
+// an emulator where the tests are for another processor (testkit.Self).
+const runnerEnv = "EDGECAM_TEST_RUNNER"
 
 // dirEnv tells the child process where the libraries are.
 const dirEnv = "EDGECAM_TEST_FAKE_NVDEC"
@@ -33,7 +38,8 @@ func Run(t *testing.T) *Driver {
 		return open(t)
 	}
 	dir := build(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	words := append(strings.Fields(os.Getenv(runnerEnv)), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), dirEnv+"="+dir, "LD_LIBRARY_PATH="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

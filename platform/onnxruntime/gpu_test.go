@@ -14,7 +14,7 @@ import (
 )
 
 // deviceBit marks what the stand-in takes for device memory.
-const deviceBit = 1 << 47
+const deviceBit = 1 << 56
 
 // gpuLibrary compiles the stand-in for the GPU build.
 func gpuLibrary(t *testing.T, defines ...string) string {
@@ -172,7 +172,7 @@ func TestDeviceTensors(t *testing.T) {
 		shape   []int64
 		want    string
 	}{
-		{"too little", onnxruntime.DeviceMemory{Address: deviceBit, Bytes: 1199}, onnxruntime.Float32, []int64{300}, "make tensor [300]: 1199 bytes at 0x800000000000, 1200 needed"},
+		{"too little", onnxruntime.DeviceMemory{Address: deviceBit, Bytes: 1199}, onnxruntime.Float32, []int64{300}, "make tensor [300]: 1199 bytes at 0x100000000000000, 1200 needed"},
 		{"nothing", onnxruntime.DeviceMemory{}, onnxruntime.Float32, []int64{1}, "make tensor [1]: 0 bytes at 0x0, 4 needed"},
 		{"another type", at, onnxruntime.Uint8, []int64{1}, "make tensor [1]: edgecam passes no uint8 to a GPU"},
 		{"no shape", at, onnxruntime.Float32, nil, "make tensor []: impossible shape"},

@@ -3,7 +3,6 @@ package onnxruntime_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,7 +23,7 @@ func TestLibraryReportsToNobody(t *testing.T) {
 		return
 	}
 	home, temporary := t.TempDir(), t.TempDir()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd := testkit.Self(t, "-test.run=^"+t.Name()+"$")
 	cmd.Env = []string{inside + "=" + testkit.ONNXRuntime(t), "HOME=" + home, "XDG_CACHE_HOME=" + home, "TMPDIR=" + temporary}
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); name == "PATH" || name == "LD_LIBRARY_PATH" {

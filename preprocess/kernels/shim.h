@@ -52,10 +52,15 @@ DEVICE float smaller(float a, float b) { return fminf(a, b); }
 DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 DEVICE float float_of(u32 bits) { float f; memcpy(&f, &bits, 4); return f; }
 DEVICE u32 bits_of(float f) { u32 b; memcpy(&b, &f, 4); return b; }
-DEVICE u16 half_bits(float v) { _Float16 h = (_Float16)v; u16 b; memcpy(&b, &h, 2); return b; }
-DEVICE float float_of_half(u16 b) { _Float16 h; memcpy(&h, &b, 2); return (float)h; }
+#ifdef __aarch64__
+typedef __fp16 half; // the other name is C++ there since GCC 13 only
+#else
+typedef _Float16 half;
+#endif
+DEVICE u16 half_bits(float v) { half h = (half)v; u16 b; memcpy(&b, &h, 2); return b; }
+DEVICE float float_of_half(u16 b) { half h; memcpy(&h, &b, 2); return (float)h; }
 // real is the memory at a device address: the stand-in for the driver marks them.
-DEVICE void *real(u64 p) { return (void *)(p & ~(1ull << 47)); }
+DEVICE void *real(u64 p) { return (void *)(p & ~(1ull << 56)); }
 DEVICE vec load_vec(u64 p) { vec v; memcpy(&v, real(p), 16); return v; }
 DEVICE u8 load_code8(u64 p) { return *(const u8 *)real(p); }
 DEVICE u16 load_code16(u64 p) { u16 v; memcpy(&v, real(p), 2); return v; }

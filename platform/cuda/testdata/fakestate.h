@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define DEVICES 4          /* at most */
-#define DEVICE_BIT (1ull << 47) /* device addresses have it: no host address does */
+#define DEVICE_BIT (1ull << 56) /* device addresses have it: no host address does */
 
 typedef uint64_t deviceptr;
 

@@ -24,7 +24,7 @@
 #endif
 
 #define TABLE 317
-#define DEVICE_BIT (1ull << 47)
+#define DEVICE_BIT (1ull << 56)
 
 typedef void *handle;
 typedef handle (*fn)();
