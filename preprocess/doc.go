@@ -64,7 +64,7 @@
 // addresses. From weighted codes to values is a third, of a stage that takes 7 % of
 // a picture's time with the smallest model: vectors there save 2 % of it at most.
 // On arm64 the compiler contracts a multiplication and an addition into one, which
-// may move the last bit of a value, a millionth of a code.
+// may move the last bit of a value.
 //
 // The kernels need compute capability 5.3 and the 48 KiB of shared memory that
 // every such device has. Over PCIe the bytes are the cost: letterbox fetches a tile

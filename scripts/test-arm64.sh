@@ -17,7 +17,7 @@ root=$(pwd -P)
 started=$SECONDS
 
 need_packages "tests for arm64" qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu ffmpeg
-sysroot=$root/.cache/sysroot-arm64 ffmpeg=$root/.cache/ffmpeg-arm64 onnxruntime=$root/.cache/onnxruntime/1.30.0-arm64
+sysroot=$root/.cache/sysroot-arm64 ffmpeg=$root/.cache/ffmpeg-arm64 onnxruntime=$root/.cache/onnxruntime/$(sed -n 's/^version=//p' "$here/fetch-onnxruntime.sh")-arm64
 "$here/build-ffmpeg.sh" "$ffmpeg" arm64
 [ -f "$onnxruntime/libonnxruntime.so.1" ] || "$here/fetch-onnxruntime.sh" "$onnxruntime" arm64
 
@@ -28,8 +28,12 @@ trap 'rm -rf "$work"' EXIT
 # processor's description, as QEMU hands the machine's own through and ONNX
 # Runtime's look for the kind of an Arm core ends the process at an x86's.
 emulated() {
-  mkdir -p "$1/proc"
-  ln -s "$2" "$1/lib"
+  mkdir -p "$1/proc" "$1/lib" "$1/etc"
+  ln -s "$2/ld-linux-aarch64.so.1" "$1/lib/"
+  ln -s "$2" "$1/lib/aarch64-linux-gnu"
+  # The machine's may know another C library for arm64: half of one and half of
+  # the other hang.
+  : >"$1/etc/ld.so.cache"
   local n
   for n in $(seq 0 $(($(nproc) - 1))); do
     printf 'processor\t: %d\nBogoMIPS\t: 125.00\nFeatures\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp ssbs\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x4\nCPU part\t: 0xd0b\nCPU revision\t: 1\n\n' "$n"
@@ -38,7 +42,7 @@ emulated() {
 # Tests build stand-ins of libraries with this machine's compiler: they run with
 # its C library. The program runs with the oldest that it promises to.
 emulated "$work/tests" /usr/aarch64-linux-gnu/lib
-emulated "$work/program" "$sysroot/lib"
+emulated "$work/program" "$sysroot/lib/aarch64-linux-gnu"
 emulator="qemu-aarch64-static -cpu cortex-a76"
 
 # Programs that the tests start are the machine's own, but for compilers.
@@ -72,22 +76,24 @@ tests "memory, platform, preprocessing, inference, configuration" "$work/run" \
   ./preprocess ./infer ./infer/track ./infer/candidates ./infer/builtin ./infer/model/... ./internal/config ./internal/testkit
 # Kernels with pages of 64 KiB are common on arm64 servers, and optional on Jetsons.
 tests "frame pools on a kernel with pages of 64 KiB" "$work/run-64k" ./framepool
-# An emulated fp32 run of the model takes many seconds: of the engine's tests
-# those stay out that run it often to compare runs with each other.
+# An emulated run of the model takes seconds in int8, and minutes in fp32: QEMU
+# computes floating point in software. So the boxes of int8 are compared, which is
+# what precision: auto takes on this processor, and tests stay out that run fp32
+# often to compare runs with each other.
 tests "ONNX Runtime" "$work/run" -skip 'TestRunIsConcurrent' ./platform/onnxruntime
-tests "decoder, pool, preprocessing, engine: the boxes that amd64 finds" "$work/run" -run 'TestReferenceThroughTheWholePath' ./internal/pipeline
+tests "decoder, pool, preprocessing, engine: the boxes that amd64 finds" "$work/run" -run 'TestReferenceThroughTheWholePath/int8' ./internal/pipeline
 
 # The program as it is released, in Debian 11's root.
 echo "==> arm64: the program"
 program=$root/.cache/release/arm64/edgecam
 "$here/build-release.sh" arm64 "$program"
-if report=$($emulator -L "$work/program" "$program" bench pipeline --provider cpu --precision int8 --frames 10 --json \
+if report=$($emulator -L "$work/program" "$program" bench pipeline --provider cpu --precision int8 --frames 4 --json \
   --library "$onnxruntime/libonnxruntime.so.1" 2>"$work/errors"); then
   # shellcheck disable=SC2016 # the script is JavaScript
   node -e '
     const r = JSON.parse(process.argv[1]);
     console.log(`    ${r.machine}: ${r.frames} pictures, ${r.objects} objects, ${r.damaged} damaged, ${r.copied_bytes} bytes copied`);
-    if (r.frames !== 10 || r.damaged !== 0 || r.copied_bytes !== 0 || r.objects < 40) process.exit(1);
+    if (r.frames !== 4 || r.damaged !== 0 || r.copied_bytes !== 0 || r.objects < 8) process.exit(1);
   ' "$report" || failed+=("the program")
 else
   cat "$work/errors" >&2

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // warmUp is how many pictures go through before anything is counted.
-const warmUp = 50
+const warmUp = 50 // or as many as are asked for, if that is less
 
 // memoryMark is the picture after which memory must not grow any more.
 const memoryMark = 2000
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer b.close()
-	if err := b.play(ctx, warmUp); err != nil {
+	if err := b.play(ctx, min(warmUp, o.Frames)); err != nil {
 		return nil, err
 	}
 	return b.measure(ctx)
