@@ -125,8 +125,8 @@ func TestSystemEngines(t *testing.T) {
 		{
 			"a name without the system's",
 			decode.Options{System: nothing, Decoder: "h264_nvv4l2dec"},
-			"unsupported decoder h264_nvv4l2dec: the system's FFmpeg: open libavcodec.so.1 at libavcodec.so.1: is not installed; " +
-				"install NVIDIA's build of FFmpeg, or name its libavcodec in EDGECAM_LIBAVCODEC; set decoder to auto or software",
+			"unsupported decoder h264_nvv4l2dec: the system's FFmpeg: open libavcodec.so.1: is not installed; " +
+				"install FFmpeg (on a Jetson NVIDIA's build of it), or name its libavcodec in EDGECAM_LIBAVCODEC; set decoder to auto or software",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestSystemIsMissing(t *testing.T) {
 	s := &sink{t: t}
 	play(t, d, clip, s)
 	wantRun(t, s, clip, span(0, 10)...)
-	const want = "not decoded by h264_nvv4l2dec: the system's FFmpeg: open libavcodec.so.1 at libavcodec.so.1: is not installed; install NVIDIA's build of FFmpeg"
+	const want = "not decoded by h264_nvv4l2dec: the system's FFmpeg: open libavcodec.so.1: is not installed; install FFmpeg (on a Jetson NVIDIA's build of it)"
 	if i := d.Info(); i.Name != "h264" || !strings.HasPrefix(i.Note, want) {
 		t.Errorf("info %+v", i)
 	}

@@ -50,7 +50,11 @@ func Open(path string) (*Library, error) {
 		}
 	}
 	if err != nil {
-		return nil, &platform.UnavailableError{Lib: filepath.Base(path), Path: l.path, Err: err, Hint: hintInstall}
+		ue := &platform.UnavailableError{Lib: filepath.Base(path), Path: l.path, Err: err, Hint: hintInstall}
+		if ue.Path == ue.Lib { // it was asked for by name, and no file was found
+			ue.Path = ""
+		}
+		return nil, ue
 	}
 	return l, nil
 }

@@ -12,7 +12,7 @@ import (
 // EnvPath names the libavcodec to use, in place of those that are looked for.
 const EnvPath = "EDGECAM_LIBAVCODEC"
 
-const hintInstall = "install NVIDIA's build of FFmpeg, or name its libavcodec in " + EnvPath
+const hintInstall = "install FFmpeg (on a Jetson NVIDIA's build of it), or name its libavcodec in " + EnvPath
 
 // System is what this machine has of FFmpeg. Nothing is opened before it is asked
 // for. It is safe for concurrent use.
