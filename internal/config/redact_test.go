@@ -94,7 +94,8 @@ func TestWithoutSecrets(t *testing.T) {
 		},
 		{
 			"a comment with the password as it is typed", "cameras: {gate: {url: 'rtsp://v:hun%40ter@192.0.2.1/a'}} # hun@ter\n",
-			"cameras: {gate: {url: 'rtsp://v:" + out + "@192.0.2.1/a'}} # " + out + "\n", []string{"cameras.gate.url"},
+			"cameras: {gate: {url: 'rtsp://v:" + out + "@192.0.2.1/a'}} # " + out + "\n",
+			[]string{"cameras.gate.url"},
 		},
 		{
 			"logins in queries of many makers", "cameras: {a: {url: 'rtsp://h/x?usr=v&psw=y'}, b: {url: 'rtsp://h/u=v/p=y/ch0'}, c: {url: 'rtsp://h/x?sid=y'}, d: {url: 'rtsp://h/x?step=1'}}\n",
