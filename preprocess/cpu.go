@@ -103,8 +103,12 @@ func (c *CPU) plan(s shape) *plan {
 		c.plans = append(c.plans, nil)
 	}
 	copy(c.plans[1:], c.plans)
-	c.plans[0] = newPlan(s, c.spec)
-	return c.plans[0]
+	p := newPlan(s, c.spec)
+	if c.vectors {
+		p.vectorise()
+	}
+	c.plans[0] = p
+	return p
 }
 
 // fillAround writes the padding of one channel plane.
