@@ -26,4 +26,12 @@
 // A model that gives numbers that cannot be (NaN, infinite, scores beyond
 // 0..1, inverted boxes, classes that it does not have) is an *UnhealthyError at
 // run: an empty result would read as an empty scene.
+//
+// # Hardware
+//
+// What decoding costs is a look at every score: 283,920 of them take 0.05 ms of an
+// AMD EPYC of 2023 with AVX2 and 0.20 with the twin in Go, which builds with the tag
+// noasm or purego and other processors take. arm64 has the loop in NEON, of which
+// only the results were tested, on an emulated processor. NMS is Go: 120 boxes of 20
+// objects, with reading them, take 0.02 ms.
 package infer

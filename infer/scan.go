@@ -15,7 +15,8 @@ import (
 func scan(row []float32, lowest uint32) (hit bool, seen uint32) {
 	const top = 1 << 31
 	lift := top - lowest
-	var above, any uint32
+	above, any, n := scanVector(row, lift)
+	row = row[n:]
 	for len(row) >= 8 {
 		r := row[:8:8]
 		b0, b1, b2, b3 := math.Float32bits(r[0]), math.Float32bits(r[1]), math.Float32bits(r[2]), math.Float32bits(r[3])

@@ -19,6 +19,7 @@ const (
 type color struct {
 	y              int64 // of Y to all three
 	rv, gu, gv, bu int64 // of Cr to R, of Cb and Cr to G (subtracted), of Cb to B
+	black, mid     int64 // their weighted codes
 	y0             int64 // black's code in the sum of a grey picture
 	r0, g0, b0     int64 // black's and the middle chroma's in those of a coloured one
 }
@@ -59,11 +60,11 @@ func newColor(depth int, full framepool.Range, m framepool.Matrix) color {
 	fixed := func(v float64) int64 { return int64(math.Round(v * (1 << coefBits))) }
 	c := color{y: fixed(k.y), rv: fixed(k.rv), gu: fixed(k.gu), gv: fixed(k.gv), bu: fixed(k.bu)}
 	const one = 1 << (2 * weightBits)
-	c0 := int64(k.mid) * one
-	c.y0 = -c.y * int64(k.black) * one
-	c.r0 = c.y0 - c.rv*c0
-	c.g0 = c.y0 + (c.gu+c.gv)*c0
-	c.b0 = c.y0 - c.bu*c0
+	c.black, c.mid = int64(k.black)*one, int64(k.mid)*one
+	c.y0 = -c.y * c.black
+	c.r0 = c.y0 - c.rv*c.mid
+	c.g0 = c.y0 + (c.gu+c.gv)*c.mid
+	c.b0 = c.y0 - c.bu*c.mid
 	return c
 }
 

@@ -21,11 +21,12 @@ type CPU struct {
 	plans   []*plan  // most recently used first
 	ys      []uint32 // a row of weighted codes: Y,
 	uvs     []uint64 // Cb and Cr
+	vectors bool     // the processor runs the assembly
 }
 
 // NewCPU returns a CPU for the inputs of one engine.
 func NewCPU(spec infer.InputSpec) *CPU {
-	c := &CPU{spec: spec, channel: [3]int{0, 1, 2}}
+	c := &CPU{spec: spec, channel: [3]int{0, 1, 2}, vectors: haveVectors()}
 	if spec.Order == infer.BGR {
 		c.channel = [3]int{2, 1, 0}
 	}
@@ -49,7 +50,7 @@ func (c *CPU) Run(f *framepool.Frame, dst []float32) (Transform, error) {
 	if err != nil {
 		return Transform{}, fmt.Errorf("preprocess picture %d of camera %s: %w", m.Seq, m.Camera, err)
 	}
-	k := newColor(m.Format.BitDepth(), m.Range, m.Matrix)
+	k := newConverter(newColor(m.Format.BitDepth(), m.Range, m.Matrix), &c.norms, c.vectors)
 	size := c.spec.Width * c.spec.Height
 	var planes [3][]float32
 	for i := range planes {
@@ -63,11 +64,11 @@ func (c *CPU) Run(f *framepool.Frame, dst []float32) (Transform, error) {
 		end := at + p.width
 		p.gatherLuma(ys, f, i)
 		if !p.colour {
-			k.convertGray(rp[at:end], gp[at:end], bp[at:end], ys, &c.norms)
+			k.convertGray(rp[at:end], gp[at:end], bp[at:end], ys)
 			continue
 		}
 		p.gatherChroma(uvs, f, i)
-		k.convert(rp[at:end], gp[at:end], bp[at:end], ys, uvs, &c.norms)
+		k.convert(rp[at:end], gp[at:end], bp[at:end], ys, uvs)
 	}
 	return p.transform, nil
 }
@@ -102,8 +103,12 @@ func (c *CPU) plan(s shape) *plan {
 		c.plans = append(c.plans, nil)
 	}
 	copy(c.plans[1:], c.plans)
-	c.plans[0] = newPlan(s, c.spec)
-	return c.plans[0]
+	p := newPlan(s, c.spec)
+	if c.vectors {
+		p.vectorise()
+	}
+	c.plans[0] = p
+	return p
 }
 
 // fillAround writes the padding of one channel plane.

@@ -174,6 +174,36 @@ func TestCPUIgnoresStrayBits(t *testing.T) {
 	}
 }
 
+// Whole tensors are the same to the bit with the processor's vectors and without,
+// for rows of every remainder.
+func TestCPUVectorsChangeNoBit(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format.String(), func(t *testing.T) {
+			for i := range 24 {
+				spec := small
+				spec.Width, spec.Height = 30+i, 25+i%3
+				if i%2 == 1 {
+					spec.Order = infer.BGR
+				}
+				f := newPicture(format, 20+7*i, 40, uint64(i)).frame(t, framepool.RangeLimited, framepool.MatrixBT709)
+				vectors, twins := preprocess.NewCPU(spec), preprocess.NewCPU(spec)
+				twins.UseTwins()
+				got, want := make([]float32, 3*spec.Width*spec.Height), make([]float32, 3*spec.Width*spec.Height)
+				for cpu, dst := range map[*preprocess.CPU][]float32{vectors: got, twins: want} {
+					if _, err := cpu.Run(f, dst); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for at := range got {
+					if math.Float32bits(got[at]) != math.Float32bits(want[at]) {
+						t.Fatalf("%dx%d, value %d is %v, want %v", spec.Width, spec.Height, at, got[at], want[at])
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestCPUAllocatesNothingOnceWarm(t *testing.T) {
 	cpu := preprocess.NewCPU(small)
 	dst := make([]float32, 3*small.Width*small.Height)

@@ -37,6 +37,7 @@ type sampling struct {
 	row        int   // rows from a row to the next, 0 if there is one row
 	cols, rows []tap // columns in bytes, rows in rows
 	width      int   // bytes from the first sample of a row to the end of its last
+	reader     reader
 }
 
 func newPlan(s shape, spec infer.InputSpec) *plan {
@@ -64,6 +65,16 @@ func newPlan(s shape, spec infer.InputSpec) *plan {
 	p.chroma = p.sample(sx, sy, size, size)
 	p.cb, p.cr = place{1, 0}, place{2, 0}
 	return p
+}
+
+// vectorise lets the assembly read what it can.
+func (p *plan) vectorise() {
+	size := p.shape.format.SampleBytes()
+	p.luma.reader = newReader(&p.luma, size, p.shift, false)
+	if p.colour {
+		pair := p.cb.plane == p.cr.plane && p.cr.first == p.cb.first+size
+		p.chroma.reader = newReader(&p.chroma, size, p.shift, pair)
+	}
 }
 
 // sample makes the tables of a component that is subsampled by 1<<sx and 1<<sy
@@ -100,20 +111,34 @@ func (p *plan) rows(f *framepool.Frame, at place, s *sampling, i int) (rows, uin
 // gatherLuma interpolates Y of output row i.
 func (p *plan) gatherLuma(dst []uint32, f *framepool.Frame, i int) {
 	y, w := p.rows(f, place{}, &p.luma, i)
+	p.weighLuma(dst, y, w)
+}
+
+// weighLuma is gatherLuma of two rows: with vectors as far as they reach.
+func (p *plan) weighLuma(dst []uint32, y rows, wy uint32) {
+	n := p.luma.reader.gather(dst, y, p.luma.cols, wy)
+	dst, taps := dst[n:], p.luma.cols[n:]
 	if p.deep {
-		gather16(dst, y, p.luma.next, p.luma.cols, w, p.shift)
+		gather16(dst, y, p.luma.next, taps, wy, p.shift)
 		return
 	}
-	gather8(dst, y, p.luma.next, p.luma.cols, w)
+	gather8(dst, y, p.luma.next, taps, wy)
 }
 
 // gatherChroma interpolates Cb and Cr of output row i.
 func (p *plan) gatherChroma(dst []uint64, f *framepool.Frame, i int) {
 	u, w := p.rows(f, p.cb, &p.chroma, i)
 	v, _ := p.rows(f, p.cr, &p.chroma, i)
+	p.weighChroma(dst, u, v, w)
+}
+
+// weighChroma is gatherChroma of two rows.
+func (p *plan) weighChroma(dst []uint64, u, v rows, wy uint32) {
+	n := p.chroma.reader.gatherPair(dst, u, v, p.chroma.cols, wy)
+	dst, taps := dst[n:], p.chroma.cols[n:]
 	if p.deep {
-		gatherPair16(dst, u, v, p.chroma.next, p.chroma.cols, w, p.shift)
+		gatherPair16(dst, u, v, p.chroma.next, taps, wy, p.shift)
 		return
 	}
-	gatherPair8(dst, u, v, p.chroma.next, p.chroma.cols, w)
+	gatherPair8(dst, u, v, p.chroma.next, taps, wy)
 }

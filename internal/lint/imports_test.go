@@ -166,6 +166,31 @@ func TestUnsafeFence(t *testing.T) {
 	}
 }
 
+// Assembly stays in the two packages whose loops need it, and every build can do
+// without: a tag leaves it out, and then the tests of the package judge the twin.
+func TestAssemblyFence(t *testing.T) {
+	n := 0
+	for _, name := range files(t) {
+		if path.Ext(name) != ".s" && path.Ext(name) != ".S" {
+			continue
+		}
+		n++
+		if dir := path.Dir(name); dir != "preprocess" && dir != "infer" {
+			t.Errorf("%s: assembly belongs into preprocess and infer", name)
+		}
+		if !strings.HasPrefix(readFile(t, name), "//go:build !purego && !noasm\n") {
+			t.Errorf("%s: no build tag that leaves it out", name)
+		}
+		stem, _, _ := strings.Cut(path.Base(name), "_")
+		if twin := path.Join(path.Dir(name), stem+"_noasm.go"); !strings.Contains(readFile(t, twin), "//go:build !") {
+			t.Errorf("%s: %s is not for builds without assembly", name, twin)
+		}
+	}
+	if n == 0 {
+		t.Error("no assembly found: the test looks in the wrong place")
+	}
+}
+
 func TestRuleFor(t *testing.T) {
 	rules := map[string][]string{"a": nil, "a/...": nil, "a/b": nil}
 	for pkg, want := range map[string]string{"a": "a", "a/c": "a/...", "a/b": "a/b", "a/b/c": "a/...", "z": ""} {

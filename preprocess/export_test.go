@@ -1,0 +1,4 @@
+package preprocess
+
+// UseTwins makes c work without vectors.
+func (c *CPU) UseTwins() { c.vectors = false }

@@ -1,0 +1,7 @@
+//go:build !purego && !noasm
+
+package preprocess
+
+// haveVectors says whether this processor runs the assembly: all of this
+// architecture have NEON.
+func haveVectors() bool { return true }
