@@ -16,6 +16,7 @@ trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 
 keep() { # NAME: the root in $work becomes DEST/NAME.tar
   rm -rf "$work"/var/cache/apt/archives/*.deb "$work"/var/log/bootstrap.log
+  chmod 0755 "$work" # mktemp's is for its owner alone, and the service has a user of its own
   tar -C "$work" -cf "$dest/$1.tar.part" .
   mv "$dest/$1.tar.part" "$dest/$1.tar"
   rm -rf "$work"
