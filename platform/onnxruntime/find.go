@@ -50,7 +50,7 @@ func firstUsable(paths []string, wanted func(path string) bool, open func(path s
 	return nil, skipped, err
 }
 
-const hintInstall = "run scripts/fetch-onnxruntime.sh, or name the library's path in inference.library or " + EnvPath
+const hintInstall = "install the edgecam package again, which brings it (from source: scripts/fetch-onnxruntime.sh), or name the library's path in inference.library or " + EnvPath
 
 func directories(paths []string) []string {
 	var dirs []string
