@@ -75,15 +75,16 @@ func readHeaders(lines []string) (all []header) {
 // repairFirst repairs the line that says what a message is.
 func repairFirst(line string) string {
 	fields := strings.Fields(line)
-	if strings.HasPrefix(line, "RTSP/") {
+	if len(fields) > 0 && strings.HasPrefix(fields[0], "RTSP/") {
 		if len(fields) < 2 {
-			return line
+			return fields[0]
 		}
 		reason := strings.Join(fields[2:], " ")
 		if reason == "" {
 			reason = "-"
 		}
-		return "RTSP/1.0 " + fields[1] + " " + reason[:min(len(reason), maxReason)]
+		reason = strings.TrimSpace(reason[:min(len(reason), maxReason)]) // it may end behind a word
+		return "RTSP/1.0 " + fields[1] + " " + reason
 	}
 	if len(fields) == 2 && strings.HasPrefix(fields[1], "RTSP/") {
 		fields = []string{fields[0], "*", fields[1]}

@@ -92,6 +92,9 @@ func FuzzHead(f *testing.F) {
 	f.Add([]byte("RTSP/1.0 200\nContent-Length: 3 \nx\n y\n\n"))
 	f.Add([]byte("SET_PARAMETER /s RTSP/1.0\r\nCSeq:1\r\n\r\n"))
 	f.Add([]byte(" : : \r\n\t\r\n"))
+	f.Add([]byte(" RTSP/2 a b\r\n\r\n"))
+	f.Add([]byte("RTSP/1.0 200 " + strings.Repeat("x", 199) + " y\r\n\r\n"))
+	f.Add([]byte("RTSP/1.0\u0085\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, head []byte) {
 		once := rtsp.RepairHead(head)
 		if twice := rtsp.RepairHead(once); !bytes.Equal(once, twice) {
