@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer phoenix.kill()
+	defer func() { phoenix.kill() }() // the process that is its last, not the first one
 
 	r := &Report{Flapping: o.Flapping, Healthy: o.Healthy, Seed: o.Seed, States: map[string]int{}, HealthyDropped: map[string]uint64{}}
 	empty := withCameras(o.Config, nil)
