@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
+
+	"edgecam/platform/wholefile"
 )
 
 const (
@@ -116,26 +117,5 @@ func (s *choiceStore) add(key choiceKey, c Choice) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(s.path, append(b, '\n'))
-}
-
-// replaceFile writes a file beside the old one and puts it in its place.
-func replaceFile(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Write(s.path, append(b, '\n'), 0o600)
 }

@@ -22,6 +22,7 @@ import (
 	"edgecam/internal/backup"
 	"edgecam/internal/config"
 	"edgecam/internal/state"
+	"edgecam/platform/wholefile"
 )
 
 // largeFile is the size from which a file goes into a backup only when asked for.
@@ -331,7 +332,7 @@ func (b *backupJob) write(cmd *cobra.Command, to string, force bool) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
-	if err := state.SyncDir(filepath.Dir(to)); err != nil {
+	if err := wholefile.SyncDir(filepath.Dir(to)); err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	b.summary(cmd.OutOrStdout(), to)

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"edgecam/internal/state"
+	"edgecam/platform/wholefile"
 )
 
 const (
@@ -110,7 +110,7 @@ func (w *lossWatch) remember() {
 	recent := append(w.recent(), w.now().UTC())
 	data, err := json.Marshal(recent[max(0, len(recent)-mostLosses):])
 	if err == nil {
-		err = state.WriteFile(filepath.Join(w.dir, lossFile), data, 0o600)
+		err = wholefile.Write(filepath.Join(w.dir, lossFile), data, 0o600)
 	}
 	if err != nil {
 		w.logger.Warn("losses of the gpu are not remembered", "err", err)

@@ -16,6 +16,7 @@ import (
 	"edgecam/internal/backup"
 	"edgecam/internal/config"
 	"edgecam/internal/state"
+	"edgecam/platform/wholefile"
 )
 
 // beforeRestore ends the name under which the previous configuration is kept.
@@ -415,7 +416,7 @@ func (t *target) commit() error {
 		return err
 	}
 	t.staged = ""
-	return state.SyncDir(filepath.Dir(t.path))
+	return wholefile.SyncDir(filepath.Dir(t.path))
 }
 
 // close removes what was staged and not put in place.

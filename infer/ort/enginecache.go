@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"edgecam/platform/wholefile"
 )
 
 // engineKey is all that a TensorRT engine depends on. An engine of any other
@@ -183,22 +185,7 @@ func (c engineCache) store(key engineKey, content []byte) error {
 }
 
 func (c engineCache) replace(name string, content []byte) error {
-	f, err := os.CreateTemp(c.dir, ".new-*")
-	if err != nil {
-		return trimPath(err)
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone once it is renamed
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(c.dir, name))
-	}
-	return err
+	return trimPath(wholefile.Write(filepath.Join(c.dir, name), content, 0o600))
 }
 
 // evict removes what the new entry replaces. What cannot be removed stays: it

@@ -56,7 +56,7 @@ func direction() map[string][]string {
 		"overlay":               {"framepool", "infer"},
 		"web/...":               {"internal/event", "web/..."},
 		"internal/config":       {},
-		"internal/state":        {},
+		"internal/state":        {"platform/wholefile"},
 		"internal/backup":       {},
 		"internal/event":        {},
 		"internal/metrics":      {"internal/event"},

@@ -25,7 +25,7 @@ func caches() []string {
 
 // leftovers are what is only there after a process was ended amid its work.
 func leftovers() []string {
-	return []string{tempName + "/*", "tensorrt/.build-*", "tensorrt/.new-*", "memory-strategies*.json.*", ".*.json-*"}
+	return []string{tempName + "/*", "tensorrt/.*-*", "memory-strategies*.json.*", ".*.json-*"}
 }
 
 func removeLeftovers(dir string) {

@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"edgecam/platform/wholefile"
 )
 
 const (
@@ -145,7 +147,7 @@ func (d *Dir) stamp(schema int, program string, at time.Time) error {
 		return err
 	}
 	path := filepath.Join(d.path, stampName)
-	if err := WriteFile(path, append(text, '\n'), 0o640); err != nil {
+	if err := wholefile.Write(path, append(text, '\n'), 0o640); err != nil {
 		return unusable(d.path, path, err)
 	}
 	d.info = i
@@ -215,47 +217,4 @@ func Locked(dir string) bool {
 	}
 	var other *LockedError
 	return errors.As(err, &other)
-}
-
-// WriteFile puts a file in its place as a whole: after a power cut there is the
-// old one or the new one.
-func WriteFile(path string, content []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(content); err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-// SyncDir makes what was renamed in a directory outlive a power cut.
-func SyncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) { // a file system without it
-		return err
-	}
-	return nil
 }
