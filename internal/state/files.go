@@ -30,16 +30,11 @@ func leftovers() []string {
 
 func removeLeftovers(dir string) {
 	for _, pattern := range leftovers() {
-		found, _ := filepath.Glob(filepath.Join(escape(dir), pattern)) // the patterns are well formed
-		for _, path := range found {
-			_ = os.RemoveAll(path) // what cannot be removed takes room, no more
+		found, _ := fs.Glob(os.DirFS(dir), pattern) // the patterns are well formed
+		for _, name := range found {
+			_ = os.RemoveAll(filepath.Join(dir, name)) // what cannot be removed takes room, no more
 		}
 	}
-}
-
-// escape takes the meaning from what Glob takes for patterns.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // Kept are the files of a directory that a backup holds, by their paths below it:
