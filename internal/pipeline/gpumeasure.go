@@ -239,11 +239,11 @@ func (m *measurement) stages(c *cuda.Context) (took [3]time.Duration, err error)
 	f := m.r.(*gpuRunner).flights[0]
 	f.own.fill(m.batch(nil).frames, m.lowest)
 	defer f.own.leave()
-	from, to, err := stopwatch(c)
+	watch, err := c.NewStopwatch()
 	if err != nil {
 		return took, err
 	}
-	defer func() { err = errors.Join(err, c.FreeEvent(from), c.FreeEvent(to)) }()
+	defer func() { err = errors.Join(err, watch.Close(c)) }()
 	for i, s := range []struct {
 		stream cuda.Stream
 		queue  func() error
@@ -252,32 +252,11 @@ func (m *measurement) stages(c *cuda.Context) (took [3]time.Duration, err error)
 		{m.engine.Stream(), func() error { return m.run(c, f.side, m.n) }},
 		{m.collecting, func() error { return m.filter(c, f.side, m.n, f.own.threshold) }},
 	} {
-		steps := []func() error{
-			func() error { return c.Record(from, s.stream) }, s.queue,
-			func() error { return c.Record(to, s.stream) }, func() error { return c.WaitEvent(to) },
-		}
-		for _, step := range steps {
-			if err := step(); err != nil {
-				return took, err
-			}
-		}
-		ms, err := c.ElapsedMS(from, to)
-		if err != nil {
+		if took[i], err = watch.Time(c, s.stream, s.queue); err != nil {
 			return took, err
 		}
-		took[i] = time.Duration(float64(ms) * float64(time.Millisecond))
 	}
 	return took, m.feed.Settle(c)
-}
-
-func stopwatch(c *cuda.Context) (from, to cuda.Event, err error) {
-	if from, err = c.NewEvent(true); err != nil {
-		return 0, 0, err
-	}
-	if to, err = c.NewEvent(true); err != nil {
-		return 0, 0, errors.Join(err, c.FreeEvent(from))
-	}
-	return from, to, nil
 }
 
 func median(times []time.Duration) time.Duration {

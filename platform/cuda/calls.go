@@ -36,6 +36,7 @@ const (
 	streamDestroy
 	streamSynchronize
 	streamWaitEvent
+	streamWaitValue
 	eventCreate
 	eventDestroy
 	eventRecord
@@ -81,6 +82,7 @@ var symbols = [callCount][]string{ //nolint:gochecknoglobals // constant table
 	streamDestroy:           {"cuStreamDestroy_v2"},
 	streamSynchronize:       {"cuStreamSynchronize"},
 	streamWaitEvent:         {"cuStreamWaitEvent"},
+	streamWaitValue:         {"cuStreamWaitValue32_v2", "cuStreamWaitValue32"},
 	eventCreate:             {"cuEventCreate"},
 	eventDestroy:            {"cuEventDestroy_v2"},
 	eventRecord:             {"cuEventRecord"},
@@ -93,6 +95,10 @@ var symbols = [callCount][]string{ //nolint:gochecknoglobals // constant table
 	funcSetAttribute:        {"cuFuncSetAttribute"},
 	launchKernel:            {"cuLaunchKernel"},
 }
+
+// optional are functions that older drivers lack and nothing depends on; their
+// entry in calls.fn is 0 there.
+func (f call) optional() bool { return f == streamWaitValue }
 
 // String is the function's name as errors show it.
 func (f call) String() string { return symbols[f][0] }

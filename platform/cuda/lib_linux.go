@@ -84,7 +84,7 @@ func (d *Driver) calls() (*calls, error) {
 	}
 	c := &calls{api: a}
 	for i, names := range symbols {
-		if c.fn[i], err = lookUp(d.handle, names); err != nil {
+		if c.fn[i], err = lookUp(d.handle, names); err != nil && !call(i).optional() {
 			return nil, &platform.UnavailableError{Lib: base(d.Path()), Path: d.Path(), Err: err, Hint: "the driver is too old: update it"}
 		}
 	}
