@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type camerasFlags struct {
 	loseGPU                  int
 	loseAfter                time.Duration
 	loseByTrap               bool
+	overload                 float64
 }
 
 func newBenchCameras() *cobra.Command {
@@ -62,6 +64,8 @@ func newBenchCameras() *cobra.Command {
 			"--lose 1@5s destroys the context of GPU 1 5 s into the measured time, and reports how its cameras fare on the\n" +
 			"others, and when it serves again. --lose 1@5s:trap has a kernel fault instead, which takes every GPU from the\n" +
 			"process: only a new one helps, and `edgecam run` ends for that.\n" +
+			"--overload 2 compares half of --count, or of what --find-max found, with twice as many, priorities 1, 2 and 4.\n" +
+			"It says whether p95 stays within 20 %, memory flat, and every camera within 10 % of its weighted share.\n" +
 			"For a size that is not the built-in clip's a clip is made with ffmpeg, once; --clip names one of your own.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,6 +110,7 @@ func (f *camerasFlags) add(cmd *cobra.Command) {
 	o.StringVar(&f.memory, "memory", byDefault.GPU.Memory, "way of pixels to the GPU: auto, mapped, staged, device or heap")
 	o.StringVar(&f.stateDir, "state-dir", "", "directory that keeps engines between runs")
 	o.StringVar(&f.lose, "lose", "", "rehearse the loss of a GPU: its number and the time into the trial, as 1@5s or 1@5s:trap")
+	o.Float64Var(&f.overload, "overload", 0, "rehearse so many times --count, or what --find-max found: more than 1, to 8; 0 = no rehearsal")
 	o.BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
@@ -126,7 +131,7 @@ func (f *camerasFlags) check() (err error) {
 	case f.codec != "h264" && f.codec != "h265":
 		return fmt.Errorf("--codec %s: use h264 or h265", f.codec)
 	}
-	if err := f.checkLose(); err != nil {
+	if err := cmp.Or(f.checkLose(), f.checkOverload()); err != nil {
 		return err
 	}
 	if f.width, f.height, err = cameras.ParseSize(f.size); err != nil {
@@ -167,15 +172,38 @@ func (f *camerasFlags) checkLose() (err error) {
 	return nil
 }
 
+func (f *camerasFlags) checkOverload() error {
+	if f.overload == 0 {
+		return nil
+	}
+	needs := f.count
+	if f.findMax {
+		needs = 1 // the search goes no further than there are cameras for
+	}
+	switch needs = cameras.CamerasFor(f.overload, needs); {
+	case !(f.overload > 1 && f.overload <= 8):
+		return fmt.Errorf("--overload %g: more than 1, to 8", f.overload)
+	case f.lose != "":
+		return errors.New("--overload and --lose: one rehearsal at a time")
+	case len(f.urls) > 0 && len(f.urls) < needs:
+		return fmt.Errorf("--overload %g: %d cameras are needed, and --url names %d", f.overload, needs, len(f.urls))
+	}
+	return nil
+}
+
 // number is how many cameras there must be.
 func (f *camerasFlags) number() int {
+	n := f.count
+	if f.findMax {
+		n = f.most
+	}
 	switch {
 	case len(f.urls) > 0:
 		return len(f.urls)
-	case f.findMax:
-		return f.most
+	case f.overload > 0:
+		return cameras.CamerasFor(f.overload, n)
 	}
-	return f.count
+	return n
 }
 
 // camerasBench is a bench with what it needs around it.
@@ -273,6 +301,9 @@ func (b *camerasBench) withCameras(cfg *config.Config, n int) *config.Config {
 func (b *camerasBench) startCameras(ctx context.Context) error {
 	if len(b.f.urls) > 0 {
 		b.f.most, b.video = len(b.f.urls), fmt.Sprintf("%d given by URL", len(b.f.urls))
+		if b.f.overload > 0 {
+			b.f.most = int(float64(len(b.f.urls)) / b.f.overload)
+		}
 		if b.f.count > len(b.f.urls) {
 			b.f.count = len(b.f.urls)
 		}
@@ -378,7 +409,7 @@ func (b *camerasBench) options(a *appliance, cfg *config.Config) cameras.Options
 	o := cameras.Options{
 		Pipeline: a.pipeline, Config: func(n int) *config.Config { return b.withCameras(cfg, n) },
 		Cameras: b.f.count, FindMax: b.f.findMax, Most: b.f.most, P95: b.f.p95, Duration: b.f.duration, Limit: b.f.limit,
-		DetectFPS: b.f.detectFPS, Cards: b.cards,
+		DetectFPS: b.f.detectFPS, Cards: b.cards, Overload: b.f.overload,
 		Progress: func(line string) { fmt.Fprintln(b.progress, line) },
 	}
 	if b.sim != nil {

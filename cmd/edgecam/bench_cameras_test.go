@@ -46,6 +46,36 @@ func TestBenchCamerasUsage(t *testing.T) {
 	}
 }
 
+func TestBenchCamerasOverloadUsage(t *testing.T) {
+	for _, args := range []string{
+		"--overload 1", "--overload 0.5", "--overload -2", "--overload 8.1", "--overload NaN", "--overload abc", "--overload 2 --lose 1@5s",
+		"--overload 2 --url rtsp://127.0.0.1/a,rtsp://127.0.0.1/b --count 2", "--overload 2 --find-max --url rtsp://127.0.0.1/a --count 1",
+	} {
+		code, _, errs := run(t, append([]string{"bench", "cameras"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(errs, "--overload") {
+			t.Errorf("%s: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
+func TestBenchCamerasOverloadNumber(t *testing.T) {
+	for _, c := range []struct {
+		f    camerasFlags
+		want int
+	}{
+		{camerasFlags{count: 12}, 12},
+		{camerasFlags{count: 12, overload: 2}, 24},
+		{camerasFlags{count: 10, overload: 1.1}, 11}, // and not 12, of 11.000000000000002
+		{camerasFlags{count: 1, overload: 1.5}, 2},
+		{camerasFlags{count: 4, most: 20, findMax: true, overload: 2}, 40},
+		{camerasFlags{count: 1, overload: 2, urls: make([]string, 3)}, 3},
+	} {
+		if err := c.f.checkOverload(); err != nil || c.f.number() != c.want {
+			t.Errorf("%+v: %d cameras, want %d, %v", c.f, c.f.number(), c.want, err)
+		}
+	}
+}
+
 func TestBenchCamerasLose(t *testing.T) {
 	for text, want := range map[string]camerasFlags{
 		"":            {},

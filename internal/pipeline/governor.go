@@ -116,6 +116,17 @@ func (c *camera) claim() schedule.Claim {
 	return schedule.Claim{Wish: wish, Weight: float64(c.cfg.Detect.Priority), Idle: c.activity.idle()}
 }
 
+// Claims are what each camera that is analysed asks of the governor where it is.
+func (p *Pipeline) Claims() map[string]schedule.Claim {
+	all := map[string]schedule.Claim{}
+	for _, c := range p.sorted() {
+		if c.lane() != nil {
+			all[c.id] = c.claim()
+		}
+	}
+	return all
+}
+
 // limit is the rate that the governor leaves a camera.
 type limit struct {
 	fps atomic.Uint64 // bits of a float64; 0 = no limit

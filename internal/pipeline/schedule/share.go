@@ -51,6 +51,9 @@ func Level(claims []Claim, total float64) float64 {
 	}
 }
 
+// Share is what the level gives a camera.
+func (c *Claim) Share(level float64) float64 { return min(c.Wish, level*c.weight()) }
+
 // Limit is what the level leaves a camera, 0 = it is not limited.
 func (c *Claim) Limit(level float64) float64 {
 	limit := level * c.weight()

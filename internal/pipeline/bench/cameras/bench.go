@@ -8,6 +8,7 @@ import (
 
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline"
+	"edgecam/internal/pipeline/schedule"
 	"edgecam/platform/cuda"
 	"edgecam/web"
 )
@@ -16,6 +17,7 @@ import (
 type Pipeline interface {
 	Cameras() []web.Camera
 	System() web.System
+	Claims() map[string]schedule.Claim
 	Reload(cfg *config.Config) (config.Changes, error)
 	OnGPU(ctx context.Context, uuid, name string, f func(*cuda.Context) error) error
 }
@@ -25,11 +27,12 @@ var _ Pipeline = (*pipeline.Pipeline)(nil)
 // Options of a bench.
 type Options struct {
 	Pipeline Pipeline
-	Config   func(cameras int) *config.Config // with the first so many cameras
+	Config   func(cameras int) *config.Config // with the first so many cameras; each time a new one
 
 	Cameras  int           // of the first trial
 	FindMax  bool          // search for the most that meet P95
-	Most     int           // cameras that there are
+	Most     int           // cameras of the largest trial of a search
+	Overload float64       // times what the box can do that it is rehearsed with; 0 = no rehearsal. There must be as many cameras
 	P95      time.Duration // the bound of the age at publication
 	Duration time.Duration // that a trial is measured for
 	Settle   time.Duration // of warm-up once all cameras are live. It defaults to 3 s
@@ -43,7 +46,8 @@ type Options struct {
 	Lose         *Lose                // a card that is lost on the way; not of a search
 	Progress     func(line string)    // nil = none
 
-	every time.Duration // between looks at the cameras. It defaults to a second.
+	every    time.Duration // between looks at the cameras. It defaults to a second.
+	resident func() int64  // bytes. It defaults to those of this process.
 }
 
 // Bench measures. Make it with New, before the pipeline runs: Observe wants to be
@@ -86,11 +90,22 @@ func (b *Bench) Run(ctx context.Context, o Options) (*Report, error) {
 	if b.o.every == 0 {
 		b.o.every = time.Second
 	}
+	if b.o.resident == nil {
+		b.o.resident = func() int64 { bytes, _ := statusOf("self"); return bytes }
+	}
 	if b.o.Progress == nil {
 		b.o.Progress = func(string) {}
 	}
 	r := &Report{P95Bound: ms(o.P95)}
-	if !o.FindMax {
+	switch {
+	case o.FindMax:
+		if err := b.findMax(ctx, r); err != nil || o.Overload == 0 {
+			return r, err
+		}
+		return r, b.overload(ctx, r, r.Max)
+	case o.Overload > 0:
+		return r, b.overload(ctx, r, o.Cameras)
+	default:
 		t, err := b.trial(ctx, o.Cameras)
 		if err != nil {
 			return nil, err
@@ -98,7 +113,6 @@ func (b *Bench) Run(ctx context.Context, o Options) (*Report, error) {
 		r.Trials, r.Best = []Trial{t}, &t
 		return r, nil
 	}
-	return r, b.findMax(ctx, r)
 }
 
 // fine is the part of the number to which a search is exact: trials take long,

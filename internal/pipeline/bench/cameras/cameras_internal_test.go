@@ -15,6 +15,7 @@ import (
 	"edgecam/capture/decode"
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline"
+	"edgecam/internal/pipeline/schedule"
 	"edgecam/internal/sim"
 	"edgecam/internal/testkit"
 	"edgecam/platform/avcodec"
@@ -67,6 +68,8 @@ func (x *box) Reload(cfg *config.Config) (config.Changes, error) {
 func (x *box) OnGPU(context.Context, string, string, func(*cuda.Context) error) error {
 	return errors.New("it has none")
 }
+
+func (x *box) Claims() map[string]schedule.Claim { return nil }
 
 func (x *box) System() web.System { return web.System{Memory: web.Memory{Slots: 5 * x.n}} }
 

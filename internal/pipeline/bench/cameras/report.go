@@ -27,8 +27,10 @@ type Report struct {
 
 	CeilingFPS float64 `json:"ceiling_fps,omitempty"` // what the card's decoders give flat out; 0 without them
 
-	Best   *Trial  `json:"best"` // null where no trial of a search met the bounds
+	Best   *Trial  `json:"best"` // null where no trial of a search met the bounds, and of a rehearsal alone
 	Trials []Trial `json:"trials"`
+
+	Overload *Overload `json:"overload,omitempty"` // of a rehearsal
 }
 
 // Trial is one number of cameras.
@@ -118,7 +120,7 @@ func (r *Report) Table(w io.Writer) error {
 		machine += ", " + r.GPU
 	}
 	fmt.Fprintf(&t, "%s\n%s (%s, %s, batches up to %d); cameras: %s\n", machine, r.Model, r.Precision, r.Provider, r.Batch, r.Video)
-	if len(r.Trials) > 1 || r.Best == nil {
+	if len(r.Trials) > 1 || r.Best == nil && r.Overload == nil {
 		fmt.Fprintf(&t, "\n%8s %12s %10s %10s  %s\n", "cameras", "analysed/s", "p95 ms", "cores", "")
 		for i := range r.Trials {
 			one := &r.Trials[i]
@@ -148,6 +150,9 @@ func (r *Report) Table(w io.Writer) error {
 	}
 	if r.CutShort != "" {
 		fmt.Fprintln(&t, r.CutShort)
+	}
+	if r.Overload != nil {
+		r.Overload.table(&t)
 	}
 	_, err := w.Write(t.Bytes())
 	return err

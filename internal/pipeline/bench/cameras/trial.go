@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"edgecam/internal/config"
 	"edgecam/web"
 )
 
@@ -32,22 +33,11 @@ func comeUp(cameras int) time.Duration {
 func (b *Bench) trial(ctx context.Context, n int) (Trial, error) {
 	b.o.Progress(fmt.Sprintf("%d cameras: starting", n))
 	t := Trial{Cameras: n, Dropped: map[string]uint64{}}
-	began := time.Now()
-	if _, err := b.o.Pipeline.Reload(b.o.Config(n)); err != nil {
+	if err := b.start(ctx, &t, b.o.Config(n)); err != nil || t.Fails != "" {
 		return t, err
-	}
-	waiting, err := b.warmUp(ctx, n)
-	t.ComeUpSeconds = time.Since(began).Seconds()
-	if err != nil {
-		return t, err
-	}
-	if waiting != "" {
-		t.Fails = waiting
-		b.o.Progress(fmt.Sprintf("%d cameras: %s", n, t.Fails))
-		return t, nil
 	}
 	b.calm(ctx)
-	if err := b.measure(ctx, &t); err != nil {
+	if err := b.measure(ctx, &t, nil); err != nil {
 		return t, err
 	}
 	t.Fails = b.judge(&t)
@@ -57,6 +47,25 @@ func (b *Bench) trial(ctx context.Context, n int) (Trial, error) {
 	}
 	b.o.Progress(fmt.Sprintf("%d cameras: %.1f frames/s analysed, age p95 %.1f ms: %s", n, t.AnalysedFPS, t.Stages[published].P95, verdict))
 	return t, nil
+}
+
+// start has the pipeline run the cameras of a trial, which fails where they do not all
+// come up.
+func (b *Bench) start(ctx context.Context, t *Trial, cfg *config.Config) error {
+	began := time.Now()
+	if _, err := b.o.Pipeline.Reload(cfg); err != nil {
+		return err
+	}
+	waiting, err := b.warmUp(ctx, t.Cameras)
+	t.ComeUpSeconds = time.Since(began).Seconds()
+	if err != nil {
+		return err
+	}
+	if waiting != "" {
+		t.Fails = waiting
+		b.o.Progress(fmt.Sprintf("%d cameras: %s", t.Cameras, t.Fails))
+	}
+	return nil
 }
 
 // warmUp waits until n cameras are live; the text says which are not.
@@ -104,8 +113,8 @@ func (b *Bench) calm(ctx context.Context) {
 	}
 }
 
-// measure fills in a trial.
-func (b *Bench) measure(ctx context.Context, t *Trial) error {
+// measure fills in a trial, and has w, if there is one, look on.
+func (b *Bench) measure(ctx context.Context, t *Trial, w *watch) error {
 	before := b.o.Pipeline.Cameras()
 	for i := range b.stages {
 		b.stages[i].reset()
@@ -114,17 +123,20 @@ func (b *Bench) measure(ctx context.Context, t *Trial) error {
 	cards := newCardMeters(b.o.Cards)
 	b.cards.Store(&cards.counts)
 	lost := b.startLoss(ctx)
+	w.look(before, &b.o)
 	unwell := map[string]bool{}
 	for end := began.Add(b.o.Duration); time.Now().Before(end) || lost.goesOn(end); {
 		if sleep(ctx, min(b.o.every, max(time.Until(end), b.o.every/4))); ctx.Err() != nil {
 			return ctx.Err()
 		}
 		cards.look(b.o.Pipeline.System().Platform.GPUs)
-		for _, c := range b.o.Pipeline.Cameras() {
+		now := b.o.Pipeline.Cameras()
+		for _, c := range now {
 			if c.State != "live" {
 				unwell[c.ID] = true
 			}
 		}
+		w.look(now, &b.o)
 	}
 	took := time.Since(began).Seconds()
 	t.Seconds = took
@@ -133,7 +145,9 @@ func (b *Bench) measure(ctx context.Context, t *Trial) error {
 	for i, name := range stageNames() {
 		t.Stages = append(t.Stages, Stage{Name: name, Percentiles: b.stages[i].percentiles()})
 	}
-	t.count(before, b.o.Pipeline.Cameras(), b.o)
+	after := b.o.Pipeline.Cameras()
+	t.count(before, after, b.o)
+	w.end(before, after, took)
 	t.Stalls += len(unwell)
 	t.Cards, t.Apart = cards.end(b.o.Pipeline.System().Platform.GPUs, took)
 	t.Nodes = nodesOf("/proc/self")
