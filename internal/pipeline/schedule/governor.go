@@ -216,7 +216,14 @@ func (g *Governor) learn(w *Window) {
 	if g.ease == 0 {
 		g.ease = w.Age
 	}
-	g.ease += time.Duration(smooth * float64(w.Age-g.ease))
+	// Cameras that start send a burst, whose age is not that of a box at ease: one such
+	// window raises it by little, and where it came first it is forgotten soon.
+	off, far := w.Age-g.ease, g.ease/4
+	if off < -far {
+		g.ease += off / 2
+	} else {
+		g.ease += time.Duration(smooth * float64(min(off, far)))
+	}
 	g.easeCost = w.cost()
 }
 

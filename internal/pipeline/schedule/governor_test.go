@@ -307,6 +307,38 @@ func TestGovernorTellsNoiseFromAFasterEngine(t *testing.T) {
 	}
 }
 
+// The burst of cameras that start is no age of a box at ease, whether it comes first or
+// later.
+func TestGovernorForgetsABurst(t *testing.T) {
+	const ease, burst = 40 * time.Millisecond, 400 * time.Millisecond
+	for name, ages := range map[string][]time.Duration{
+		"first":        {burst, burst, ease, ease, ease, ease, ease, ease, ease, ease, ease, ease},
+		"later":        {ease, ease, ease, burst, burst, burst},
+		"again, again": {ease, burst, ease, ease, burst, ease, ease, burst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			claims := []schedule.Claim{{Wish: 100, Weight: 1}}
+			g := schedule.NewGovernor()
+			step := func(n, lost int, age time.Duration) {
+				at = at.Add(time.Second)
+				g.Step(at, schedule.Window{Length: time.Second, Due: n, Lost: lost, Analysed: n - lost, Use: float64(n-lost) / 125, Age: age, Ages: n}, claims)
+			}
+			for _, age := range ages {
+				step(50, 0, age)
+			}
+			step(100, 20, ease)
+			before := g.State().Allowed
+			for range 2 {
+				step(int(before), 0, 3*ease/2)
+			}
+			if s := g.State(); s.Allowed >= before || !strings.HasPrefix(s.Reason, "pictures got old: 60 ms") {
+				t.Errorf("pictures half as old again as at ease change nothing: %+v", s)
+			}
+		})
+	}
+}
+
 // The reason is what was seen.
 func TestGovernorSaysWhy(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
