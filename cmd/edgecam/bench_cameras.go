@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +130,10 @@ func (f *camerasFlags) check() (err error) {
 	case f.codec != "h264" && f.codec != "h265":
 		return fmt.Errorf("--codec %s: use h264 or h265", f.codec)
 	}
-	if err := cmp.Or(f.checkLose(), f.checkOverload()); err != nil {
+	if err := f.checkLose(); err != nil {
+		return err
+	}
+	if err := f.checkOverload(); err != nil {
 		return err
 	}
 	if f.width, f.height, err = cameras.ParseSize(f.size); err != nil {

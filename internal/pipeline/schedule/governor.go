@@ -87,8 +87,9 @@ type Governor struct {
 	ease      time.Duration // age at ease, 0 = not known
 	easeCost  float64       // and the cost of a picture then
 
+	usual   float64 // load of a picture a second; one window says little where others use the processor too
 	ceiling float64 // that it does not go back to before probeAt; 0 = none
-	cost    float64 // load of a picture a second when that was found
+	cost    float64 // what was usual when that was found
 	probeAt time.Time
 	wait    time.Duration
 	asked   float64
@@ -123,6 +124,7 @@ func (g *Governor) Level() float64 { return g.level }
 func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) {
 	before, reducing := g.allowed, g.allowed > 0
 	g.ask(claims)
+	g.follow(&w)
 	why := g.overload(&w)
 	switch {
 	case reducing && g.fits(&w):
@@ -170,6 +172,18 @@ func (g *Governor) ask(claims []Claim) {
 	g.asked = sum
 }
 
+// follow notes what pictures cost.
+func (g *Governor) follow(w *Window) {
+	cost := w.cost()
+	switch {
+	case cost == 0:
+	case g.usual == 0:
+		g.usual = cost
+	default:
+		g.usual += smooth * (cost - g.usual)
+	}
+}
+
 // fits says whether all that is asked for would be no overload. How old the frames
 // get with it is what was asked for, then.
 func (g *Governor) fits(w *Window) bool {
@@ -202,7 +216,14 @@ func (g *Governor) learn(w *Window) {
 	if g.ease == 0 {
 		g.ease = w.Age
 	}
-	g.ease += time.Duration(smooth * float64(w.Age-g.ease))
+	// Cameras that start send a burst, whose age is not that of a box at ease: one such
+	// window raises it by little, and where it came first it is forgotten soon.
+	off, far := w.Age-g.ease, g.ease/4
+	if off < -far {
+		g.ease += off / 2
+	} else {
+		g.ease += time.Duration(smooth * float64(min(off, far)))
+	}
 	g.easeCost = w.cost()
 }
 
@@ -244,7 +265,7 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 // the engine seems to have room.
 func (g *Governor) remember(now time.Time, rate float64, w *Window) {
 	g.wait = min(max(2*g.wait, firstWait), longestWait)
-	g.ceiling, g.probeAt, g.cost = rate, now.Add(g.wait), w.cost()
+	g.ceiling, g.probeAt, g.cost = rate, now.Add(g.wait), g.usual
 }
 
 func (g *Governor) raise(now time.Time, w *Window) {
@@ -255,7 +276,7 @@ func (g *Governor) raise(now time.Time, w *Window) {
 	case w.Use > 0:
 		step = min(goodUse/w.Use, highestStep)
 	}
-	if w.cost() < cheaper*g.cost {
+	if g.usual < cheaper*g.cost {
 		g.ceiling, g.wait = 0, 0 // it was another engine then
 	}
 	next := g.allowed * step

@@ -268,6 +268,77 @@ func TestGovernorOutlastsAStall(t *testing.T) {
 	t.Errorf("12 s later: %+v", g.State())
 }
 
+// A single cheap window is no other engine, where somebody else uses the processor
+// now and then: the governor stays below what was too much. One that stays cheap is.
+func TestGovernorTellsNoiseFromAFasterEngine(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	claims := []schedule.Claim{{Wish: 100, Weight: 1}}
+	g := schedule.NewGovernor()
+	window := func(n, lost int, cost float64, age time.Duration) float64 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{Length: time.Second, Due: n, Lost: lost, Analysed: n - lost, Use: float64(n-lost) * cost, Age: age, Ages: n}, claims)
+		return g.State().Allowed
+	}
+	step := func(cost float64, age time.Duration) float64 { return window(int(g.State().Allowed), 0, cost, age) }
+	const ease, usual, cheap = 40 * time.Millisecond, 0.008, 0.006
+	window(50, 0, usual, ease)
+	window(100, 20, usual, ease)
+	tooMuch := g.State().Allowed // at which pictures get old, at a load that would pass
+	for range 2 {
+		step(usual, 2*ease)
+	}
+	if allowed := g.State().Allowed; allowed >= tooMuch || tooMuch >= 90 {
+		t.Fatalf("it allows %.1f, and %.1f before", allowed, tooMuch)
+	}
+	for i := range 12 { // within the wait for another try
+		cost := usual
+		if i%3 == 2 {
+			cost = cheap
+		}
+		if allowed := step(cost, ease); allowed > 0.94*tooMuch {
+			t.Fatalf("after %d windows it allows %.1f, and %.1f was too much", i+1, allowed, tooMuch)
+		}
+	}
+	for range 6 {
+		step(cheap/2, ease)
+	}
+	if allowed := g.State().Allowed; allowed <= tooMuch {
+		t.Errorf("with an engine that has got faster it allows %.1f", allowed)
+	}
+}
+
+// The burst of cameras that start is no age of a box at ease, whether it comes first or
+// later.
+func TestGovernorForgetsABurst(t *testing.T) {
+	const ease, burst = 40 * time.Millisecond, 400 * time.Millisecond
+	for name, ages := range map[string][]time.Duration{
+		"first":        {burst, burst, ease, ease, ease, ease, ease, ease, ease, ease, ease, ease},
+		"later":        {ease, ease, ease, burst, burst, burst},
+		"again, again": {ease, burst, ease, ease, burst, ease, ease, burst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			claims := []schedule.Claim{{Wish: 100, Weight: 1}}
+			g := schedule.NewGovernor()
+			step := func(n, lost int, age time.Duration) {
+				at = at.Add(time.Second)
+				g.Step(at, schedule.Window{Length: time.Second, Due: n, Lost: lost, Analysed: n - lost, Use: float64(n-lost) / 125, Age: age, Ages: n}, claims)
+			}
+			for _, age := range ages {
+				step(50, 0, age)
+			}
+			step(100, 20, ease)
+			before := g.State().Allowed
+			for range 2 {
+				step(int(before), 0, 3*ease/2)
+			}
+			if s := g.State(); s.Allowed >= before || !strings.HasPrefix(s.Reason, "pictures got old: 60 ms") {
+				t.Errorf("pictures half as old again as at ease change nothing: %+v", s)
+			}
+		})
+	}
+}
+
 // The reason is what was seen.
 func TestGovernorSaysWhy(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
