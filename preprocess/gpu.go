@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 
 	"edgecam/framepool"
 	"edgecam/infer"
@@ -13,9 +14,9 @@ import (
 //go:embed kernels/letterbox.ptx
 var letterboxPTX []byte
 
-// smallBatch is how many descriptions go with the launch itself
-// (SMALL in kernels/letterbox.cu).
-const smallBatch = 16
+// mostOfLaunch is how many pictures one launch can describe (MOST in
+// kernels/letterbox.cu).
+const mostOfLaunch = 28
 
 // A block's threads: a power of two that holds the description's words and does
 // not exceed MOST_THREADS of kernels/letterbox.cu.
@@ -48,27 +49,11 @@ type GPU struct {
 	spec   infer.InputSpec
 	o      GPUOptions
 	module cuda.Module
-	lines  kernels // by way of shared memory, across the bus
-	direct kernels // straight from the planes, in the card's own memory
-	images []gpuImage
-
-	smallArgs, largeArgs *cuda.Params
-
-	// Descriptions of large batches, tables of them in turn: written on the host,
-	// copied to the device in front of the kernel, whose blocks all read them.
-	table    cuda.Host
-	onDevice cuda.DevicePtr
-	turn     int
+	lines  cuda.Function // by way of shared memory, across the bus
+	direct cuda.Function // straight from the planes, in the card's own memory
+	args   *cuda.Params
+	images []gpuImage // of the batch
 }
-
-// kernels are the two forms of one.
-type kernels struct {
-	small cuda.Function // descriptions as a parameter
-	large cuda.Function // descriptions in device memory
-}
-
-// tables is how many launches of large batches may be under way.
-const tables = 4
 
 // defaultTile is what measured best on an H200 over PCIe and from its own
 // memory; see docs/benchmarks.md.
@@ -81,7 +66,7 @@ func NewGPU(c *cuda.Context, spec infer.InputSpec, o GPUOptions) (*GPU, error) {
 	if err := o.complete(spec); err != nil {
 		return nil, fmt.Errorf("new gpu preprocessing: %w", err)
 	}
-	g := &GPU{spec: spec, o: o, images: make([]gpuImage, max(o.MaxBatch, smallBatch))}
+	g := &GPU{spec: spec, o: o, images: make([]gpuImage, o.MaxBatch)}
 	if err := g.load(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("new gpu preprocessing: %w", err), g.Close(c))
 	}
@@ -117,30 +102,18 @@ func (g *GPU) load(c *cuda.Context) (err error) {
 	if g.module, err = c.Load(letterboxPTX); err != nil {
 		return err
 	}
-	for name, f := range map[string]*cuda.Function{
-		"letterbox_small": &g.lines.small, "letterbox": &g.lines.large,
-		"letterbox_direct_small": &g.direct.small, "letterbox_direct": &g.direct.large,
-	} {
+	for name, f := range map[string]*cuda.Function{"letterbox": &g.lines, "letterbox_direct": &g.direct} {
 		if *f, err = c.Function(g.module, name); err != nil {
 			return err
 		}
 	}
-	g.smallArgs = cuda.NewParams(smallBatch*gpuImageBytes, gpuTensorBytes)
-	g.largeArgs = cuda.NewParams(8, gpuTensorBytes)
-	if g.o.MaxBatch <= smallBatch {
-		return nil
-	}
-	if g.table, err = c.HostAlloc(tables * g.o.MaxBatch * gpuImageBytes); err != nil {
-		return err
-	}
-	g.onDevice, err = c.Alloc(len(g.table.Bytes))
-	return err
+	g.args = cuda.NewParams(mostOfLaunch*gpuImageBytes, gpuTensorBytes)
+	return nil
 }
 
 // Launch queues the conversion of a batch on s and returns at once. Image i is
 // written at out + i·3·Height·Width values, wholly; transforms[i] receives its
-// place there. The pictures must stay where they are until s has passed. Of
-// batches of more than 16, four may be under way at once.
+// place there. The pictures must stay where they are until s has passed.
 func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.DevicePtr, transforms []Transform) error {
 	if len(batch) < 1 || len(batch) > g.o.MaxBatch {
 		return fmt.Errorf("preprocess %d pictures: 1 to %d can be taken", len(batch), g.o.MaxBatch)
@@ -154,31 +127,30 @@ func (g *GPU) Launch(c *cuda.Context, s cuda.Stream, batch []Source, out cuda.De
 		g.images[i] = newGPUImage(src, transforms[i], out+cuda.DevicePtr(i*g.imageBytes()))
 		local = local && src.Local
 	}
+	launches := (len(batch) + mostOfLaunch - 1) / mostOfLaunch
+	for part := range slices.Chunk(g.images[:len(batch)], (len(batch)+launches-1)/launches) {
+		if err := g.launch(c, s, part, local); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch queues one launch. local says that all of the batch lie in the card's own
+// memory.
+func (g *GPU) launch(c *cuda.Context, s cuda.Stream, images []gpuImage, local bool) error {
 	tile, threads, shared, kernel := g.o.directTile, g.o.directThreads, 0, g.direct
 	if !local {
 		kernel, threads = g.lines, g.o.Threads
-		tile, shared = g.o.Tile.fitAll(g.images[:len(batch)])
+		tile, shared = g.o.Tile.fitAll(images)
 	}
 	block := [3]uint32{uint32(threads), 1, 1}
 	grid := [3]uint32{
-		uint32((g.spec.Width + tile.Width - 1) / tile.Width), uint32((g.spec.Height + tile.Height - 1) / tile.Height), uint32(len(batch)),
+		uint32((g.spec.Width + tile.Width - 1) / tile.Width), uint32((g.spec.Height + tile.Height - 1) / tile.Height), uint32(len(images)),
 	}
-	tensor := newGPUTensor(g.spec, g.o.Half, tile)
-	if len(batch) <= smallBatch {
-		copy(cuda.At[[smallBatch]gpuImage](g.smallArgs, 0)[:], g.images[:len(batch)])
-		cuda.Set(g.smallArgs, 1, tensor)
-		return c.Launch(kernel.small, grid, block, shared, s, g.smallArgs)
-	}
-	at, size := g.turn*g.o.MaxBatch*gpuImageBytes, len(batch)*gpuImageBytes
-	g.turn = (g.turn + 1) % tables
-	copyImages(g.table.Bytes[at:], g.images[:len(batch)])
-	table := g.onDevice + cuda.DevicePtr(at)
-	if err := c.CopyInBytes(table, g.table.Bytes[at:at+size], s); err != nil {
-		return err
-	}
-	cuda.Set(g.largeArgs, 0, uint64(table))
-	cuda.Set(g.largeArgs, 1, tensor)
-	return c.Launch(kernel.large, grid, block, shared, s, g.largeArgs)
+	copy(cuda.At[[mostOfLaunch]gpuImage](g.args, 0)[:], images)
+	cuda.Set(g.args, 1, newGPUTensor(g.spec, g.o.Half, tile))
+	return c.Launch(kernel, grid, block, shared, s, g.args)
 }
 
 // imageBytes is the size of one image's part of the tensor.
@@ -193,14 +165,6 @@ func (g *GPU) imageBytes() int {
 // Close gives back what NewGPU took, once the stream is idle.
 func (g *GPU) Close(c *cuda.Context) error {
 	var errs []error
-	if g.onDevice != 0 {
-		errs = append(errs, c.Free(g.onDevice))
-		g.onDevice = 0
-	}
-	if g.table.Bytes != nil {
-		errs = append(errs, c.HostFree(g.table))
-		g.table = cuda.Host{}
-	}
 	if g.module != 0 {
 		errs = append(errs, c.Unload(g.module))
 		g.module = 0

@@ -1,7 +1,6 @@
 package preprocess
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 
@@ -105,12 +104,3 @@ const (
 	gpuImageBytes  = 4*8 + 14*4 + 11*4 + 4
 	gpuTensorBytes = 8*4 + 9*4
 )
-
-// copyImages writes descriptions for a kernel to read.
-func copyImages(dst []byte, images []gpuImage) {
-	for i := range images {
-		if _, err := binary.Encode(dst[i*gpuImageBytes:], binary.NativeEndian, &images[i]); err != nil {
-			panic("preprocess: " + err.Error()) // the struct has a fixed size and dst holds MaxBatch of them
-		}
-	}
-}

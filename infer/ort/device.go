@@ -164,7 +164,7 @@ func (e *DeviceEngine) consult(precision string) error {
 func (e *DeviceEngine) allocate(ctx context.Context) error {
 	return e.dev.DoWithin(ctx, "allocate tensors", stepLimit, func(c *cuda.Context) (err error) {
 		if e.stream == 0 {
-			if e.stream, err = c.NewStream(); err != nil {
+			if e.stream, err = c.NewUrgentStream(); err != nil {
 				return err
 			}
 			e.own = true

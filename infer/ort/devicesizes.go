@@ -259,7 +259,7 @@ func (e *DeviceEngine) freshStream(ctx context.Context) error {
 		return nil
 	}
 	return e.dev.DoWithin(ctx, "renew stream", stepLimit, func(c *cuda.Context) error {
-		s, err := c.NewStream()
+		s, err := c.NewUrgentStream()
 		if err != nil {
 			return err
 		}

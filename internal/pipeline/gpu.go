@@ -174,10 +174,13 @@ func (g *GPU) openStages(c *cuda.Context, info infer.Info) (err error) {
 	if g.prep, err = preprocess.NewGPU(c, info.Input, preprocess.GPUOptions{Half: halfInput, MaxBatch: info.MaxBatch}); err != nil {
 		return err
 	}
-	for _, s := range []*cuda.Stream{&g.preparing, &g.collecting} {
-		if *s, err = c.NewStream(); err != nil {
-			return err
-		}
+	// The engine's stream is urgent too: the next batch is prepared in the gaps that
+	// this one leaves, and does not hold it up.
+	if g.preparing, err = c.NewStream(); err != nil {
+		return err
+	}
+	if g.collecting, err = c.NewUrgentStream(); err != nil {
+		return err
 	}
 	plan, half, why := g.engine.Filter()
 	if why != "" {

@@ -131,6 +131,19 @@ func (c *Context) NewStream() (Stream, error) {
 	return Stream(c.out[0]), err
 }
 
+// NewUrgentStream makes a stream whose kernels the device begins before those of
+// NewStream's streams, where both wait: the others run in the gaps that it leaves.
+func (c *Context) NewUrgentStream() (Stream, error) {
+	const nonBlocking = 1
+	err := c.calls.do(ctxGetStreamPriorityRange, uintptr(unsafe.Pointer(&c.out[0])), uintptr(unsafe.Pointer(&c.out[1])))
+	if err != nil {
+		return 0, err
+	}
+	greatest := uintptr(uint32(c.out[1])) // a C int, negative; 0 where there is one priority
+	err = c.calls.do(streamCreateWithPriority, c.answer(), nonBlocking, greatest)
+	return Stream(c.out[0]), err
+}
+
 // FreeStream ends a stream; what is queued on it is still done. 0 is nothing.
 func (c *Context) FreeStream(s Stream) error {
 	if s == 0 {

@@ -176,6 +176,20 @@ func TestFreeNothing(t *testing.T) {
 	})
 }
 
+func TestUrgentStreams(t *testing.T) {
+	f := newFake(t)
+	do(t, f.open(cuda.DeviceOptions{}), func(c *cuda.Context) error {
+		s, err := c.NewUrgentStream()
+		if err != nil {
+			return err
+		}
+		return c.FreeStream(s)
+	})
+	if got := f.priority(); got != -5 || f.live() != 0 {
+		t.Errorf("priority %d, want -5; %d objects left", got, f.live())
+	}
+}
+
 func TestEvents(t *testing.T) {
 	f := newFake(t)
 	dev := f.open(cuda.DeviceOptions{})

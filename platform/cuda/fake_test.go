@@ -71,6 +71,7 @@ type fake struct {
 	refs          func(device int32) int32
 	calls         func(call string) int32
 	live          func() int32
+	priority      func() int32
 	launch        func(i int32) string
 }
 
@@ -86,7 +87,7 @@ func newFake(t testing.TB, defines ...string) *fake {
 		"fake_fail": &f.fail, "fake_block": &f.block, "fake_await_block": &f.awaitBlock, "fake_release": &f.release,
 		"fake_register_limit": &f.registerLimit, "fake_memory": &f.memory, "fake_pending": &f.pending,
 		"fake_retain": &f.retain, "fake_flags": &f.flags, "fake_refs": &f.refs,
-		"fake_calls": &f.calls, "fake_live": &f.live, "fake_launch": &f.launch,
+		"fake_calls": &f.calls, "fake_live": &f.live, "fake_priority": &f.priority, "fake_launch": &f.launch,
 	} {
 		purego.RegisterLibFunc(fn, handle, name)
 	}

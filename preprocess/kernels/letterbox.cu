@@ -1,6 +1,5 @@
 // Letterbox: pictures of any format, wherever they lie, to a batch of
-// normalised NCHW tensors. One launch for the whole batch; block z is an image,
-// x and y a tile of its output. The Go twin is preprocess.CPU.
+// normalised NCHW tensors. Block z is an image, x and y a tile of its output. The Go twin is preprocess.CPU.
 #include "image.h"
 
 struct Tensor {
@@ -287,8 +286,7 @@ static void direct_host(const Image *images, const Tensor *o, const unsigned *sh
 // launch_host does what the driver does with cuLaunchKernel's arguments; shape
 // is grid and block.
 extern "C" int launch_host(const char *kernel, const unsigned *shape, unsigned bytes, void **params) {
-  bool small = strstr(kernel, "_small");
-  const Image *images = small ? (const Image *)params[0] : (const Image *)real(*(u64 *)params[0]);
+  const Image *images = (const Image *)params[0];
   if (strstr(kernel, "_direct"))
     direct_host(images, (const Tensor *)params[1], shape);
   else
@@ -323,21 +321,14 @@ DEVICE void letterbox_block(const Image *from, const Tensor *o) {
 #define BOUNDS __attribute__((launch_bounds(MOST_THREADS, 1024 / MOST_THREADS)))
 #define MOST_THREADS 512
 
-// letterbox reads the descriptions from memory.
-KERNEL BOUNDS void letterbox(const Image *images, Tensor o) { letterbox_block(&images[block().z], &o); }
+// MOST descriptions fit into what a launch passes, 4096 bytes. Every thread reads
+// them from there faster than from memory.
+#define MOST 28
+struct Images { Image m[MOST]; };
+KERNEL BOUNDS void letterbox(Images images, Tensor o) { letterbox_block(&images.m[block().z], &o); }
 
-// letterbox_small takes up to SMALL descriptions as a kernel parameter, which
-// spares the fetching of them.
-#define SMALL 16
-struct Images { Image m[SMALL]; };
-KERNEL BOUNDS void letterbox_small(Images images, Tensor o) { letterbox_block(&images.m[block().z], &o); }
-
-// letterbox_direct and letterbox_direct_small are the same for batches whose
-// pictures all lie in the card's own memory.
-KERNEL BOUNDS void letterbox_direct(const Image *images, Tensor o) {
-  direct_tile(&images[block().z], &o, block().x, block().y, thread(), threads());
-}
-KERNEL BOUNDS void letterbox_direct_small(Images images, Tensor o) {
+// letterbox_direct is the same for pictures that all lie in the card's own memory.
+KERNEL BOUNDS void letterbox_direct(Images images, Tensor o) {
   direct_tile(&images.m[block().z], &o, block().x, block().y, thread(), threads());
 }
 

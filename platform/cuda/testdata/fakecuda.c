@@ -278,6 +278,20 @@ int cuStreamCreate(void **out, unsigned flags) {
   return leave(0);
 }
 
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  BEGIN(1);
+  *least = 0, *greatest = -5;
+  return leave(0);
+}
+
+int cuStreamCreateWithPriority(void **out, unsigned flags, int priority) {
+  BEGIN(1);
+  if (flags > 1 || priority > 0 || priority < -5) return leave(1);
+  last_priority = priority;
+  *out = make(STREAM, 0);
+  return leave(0);
+}
+
 int cuStreamDestroy_v2(void *s) {
   BEGIN(1);
   struct object *o = handle(s, STREAM);

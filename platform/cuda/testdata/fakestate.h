@@ -93,7 +93,7 @@ static int dead; /* the code that the whole driver gives */
 /* ---- the script ---- */
 
 static char fail_call[64], block_call[64];
-static int fail_code, fail_after, blocked, pending;
+static int fail_code, fail_after, blocked, pending, last_priority;
 static long register_limit = -1;
 static size_t memory_total = (size_t)12 << 30;
 static struct { char name[64]; int n; } counts[64];
@@ -145,6 +145,9 @@ void fake_memory(size_t bytes) { memory_total = bytes; }
 
 /* So many queries of events say "not ready". */
 void fake_pending(int queries) { pending = queries; }
+
+/* Of the last stream that was made with one. */
+int fake_priority(void) { return last_priority; }
 
 /* Another library holds the primary context, with these flags. */
 void fake_retain(int device, unsigned flags) {
