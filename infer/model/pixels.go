@@ -104,13 +104,15 @@ func (in *inspector) normalisation(c convention) {
 }
 
 func normalisationText(mean, std [3]float32) string {
+	// As many digits as files state: 1/255 as a float32 makes 254.99998 of 255.
+	m, s := fmt.Sprintf("%.6g", mean), fmt.Sprintf("%.6g", std)
 	switch {
 	case mean == all(0) && std == all(1):
 		return "samples 0..255 as they are"
-	case mean == all(0) && std == all(255):
+	case mean == all(0) && s == fmt.Sprintf("%.6g", all(255)):
 		return "samples / 255"
 	}
-	return fmt.Sprintf("(sample − %v) / %v", mean, std)
+	return fmt.Sprintf("(sample − %s) / %s", m, s)
 }
 
 // scaling reads the constant factor and offset that the graph applies to the pictures before anything else.
