@@ -17,7 +17,13 @@ const (
 	// ringMost is how far it may be behind at all. A machine that was busy with
 	// other things for a moment catches up much sooner than the next key frame
 	// comes, up to which everything would have to be given up.
-	ringMost  = 2 * time.Second
+	ringMost = 2 * time.Second
+	// ringKeyAge is how far it may be behind when a key frame comes, from which it
+	// can begin anew at the price of the few units that wait, and ringKeeps the part
+	// of the stream's pace above which it does not catch up by itself.
+	ringKeyAge = 100 * time.Millisecond
+	ringKeeps  = 0.75
+
 	ringBytes = 16 << 20 // two of the largest access units
 
 	// ringPatience ends the wait for a random access point in streams that
@@ -62,7 +68,7 @@ func (r *ring) push(au *AccessUnit) {
 		r.drop(r.skipping, 1)
 		return
 	}
-	if r.behindLocked(au) {
+	if r.behindLocked(au) || au.RandomAccess && r.slowLocked(au) {
 		r.clearLocked(au)
 		if !au.RandomAccess {
 			r.skipping, r.since = DropOverflow, au.Received
@@ -91,6 +97,17 @@ func (r *ring) behindLocked(au *AccessUnit) bool {
 		if it.au != nil {
 			late := au.Received.Sub(it.au.Received)
 			return late > ringMost || late > ringAge && time.Duration(len(r.items))*r.pace > ringAge/2
+		}
+	}
+	return false
+}
+
+// slowLocked says whether what waits before au is late and stays so.
+func (r *ring) slowLocked(au *AccessUnit) bool {
+	for i, it := range r.items {
+		if it.au != nil {
+			late := au.Received.Sub(it.au.Received)
+			return late > ringKeyAge && float64(len(r.items)-i)*float64(r.pace) > ringKeeps*float64(late)
 		}
 	}
 	return false
