@@ -267,7 +267,8 @@ func TestLoad(t *testing.T) {
 		var sum load
 		for range 10 {
 			sum.ran(2, 10*time.Millisecond)
-			sum.published(30 * time.Millisecond)
+			now := time.Now()
+			sum.published(&framepool.Meta{Received: now.Add(-30 * time.Millisecond), Decoded: now}, now)
 		}
 		sum.due.Add(25)
 		sum.lost.Add(5)

@@ -78,7 +78,12 @@ func (p *Pace) part(interval time.Duration) time.Duration {
 // Due says whether the picture that arrived at t is taken. A picture may come up
 // to half an interval early: cameras jitter, and waiting for the next one would
 // halve the rate when the camera's rate equals the asked one.
-func (p *Pace) Due(t time.Time) bool {
+func (p *Pace) Due(t time.Time) bool { return p.DueUnless(t, func() bool { return false }) }
+
+// DueUnless is Due for an engine that may be crowded: a picture that comes before its
+// time is then left to a later one, which will be as young. So pictures meet a free
+// engine wherever the camera gives more than are taken, and the mean is still the rate.
+func (p *Pace) DueUnless(t time.Time, crowded func() bool) bool {
 	if p.interval == 0 {
 		return true
 	}
@@ -91,7 +96,7 @@ func (p *Pace) Due(t time.Time) bool {
 		// that gives less than is asked of it may be held up and send two at once.
 		p.next = p.next.Add(behind - behind%p.interval - p.interval)
 	}
-	if t.Before(p.next.Add(-p.interval / 2)) {
+	if t.Before(p.next.Add(-p.interval/2)) || t.Before(p.next) && crowded() {
 		return false
 	}
 	p.next = p.next.Add(p.interval)
