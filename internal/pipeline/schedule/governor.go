@@ -220,7 +220,7 @@ func (g *Governor) follow(w *Window) {
 // seem dear while it reduces.
 func (g *Governor) judge(w *Window, bad bool) {
 	switch {
-	case w.Use > goodUse, !bad && g.allowed == 0, g.usual < g.fair:
+	case g.fair == 0, w.Use > goodUse, !bad && g.allowed == 0, g.usual < g.fair:
 		g.fair = g.usual
 	}
 }
@@ -257,6 +257,8 @@ func (g *Governor) overload(w *Window) string {
 	}
 	old := g.ease > 0 && w.Ages >= fewSamples && w.Use > from && float64(g.age) > oldAge*float64(g.easeNow(w))
 	switch {
+	case w.lost() > fewLost && g.room(w):
+		return fmt.Sprintf("the engine is held up: %.0f %% of the due pictures gave way to newer ones at a load of %.0f %%", 100*w.lost(), 100*w.Use)
 	case w.lost() > fewLost:
 		return fmt.Sprintf("the engine cannot keep up: %.0f %% of the due pictures gave way to newer ones", 100*w.lost())
 	case old:

@@ -254,18 +254,21 @@ func TestGovernorOutlastsAStall(t *testing.T) {
 	for range 10 {
 		step(asked, 0, asked)
 	}
-	for range 3 {
+	for i := range 12 {
 		s := step(asked, asked-6, 6)
-		if s.Allowed < 0.3*asked {
-			t.Fatalf("after a window of 6 pictures: %+v", s)
+		if s.Allowed < 0.3*asked || i < 4 && s.Reducing {
+			t.Fatalf("after %d windows of 6 pictures: %+v", i+1, s)
 		}
 	}
-	for range 12 {
+	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine is held up: 100 % of the due pictures gave way to newer ones at a load of 0 %") {
+		t.Errorf("after 12: %+v", s)
+	}
+	for range 6 {
 		if n := int(g.State().Allowed); !step(n, 0, n).Reducing {
 			return
 		}
 	}
-	t.Errorf("12 s later: %+v", g.State())
+	t.Errorf("6 s later: %+v", g.State())
 }
 
 // A single cheap window is no other engine, where somebody else uses the processor
@@ -358,6 +361,24 @@ func TestGovernorSaysWhy(t *testing.T) {
 	at = at.Add(time.Second)
 	g.Step(at, schedule.Window{Length: time.Second, Due: 330, Lost: 132, Analysed: 198, Use: 0.99, Age: 60 * time.Millisecond, Ages: 100}, claims)
 	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine cannot keep up: 40 % of the due pictures") {
+		t.Errorf("state %+v", s)
+	}
+	for range 2 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: 170, Analysed: 170, Use: 0.85, Age: 400 * time.Millisecond, Ages: 100, Decoded: 350 * time.Millisecond,
+		}, claims)
+	}
+	if s := g.State(); s.Reason != "pictures got old: 400 ms, 350 ms of it until they were decoded, 40 ms at ease" {
+		t.Errorf("state %+v", s)
+	}
+	for range 2 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: 170, Analysed: 170, Use: 0.85, Age: 60 * time.Millisecond, Ages: 100, Apart: true, Decoded: 350 * time.Millisecond,
+		}, claims)
+	}
+	if s := g.State(); s.Reason != "pictures got old: 60 ms from their decoder on, 40 ms at ease" {
 		t.Errorf("state %+v", s)
 	}
 	at = at.Add(time.Second)
