@@ -16,7 +16,7 @@ const (
 	highUse, lowUse = 0.92, 0.72
 	// ageUse is the load from which it takes old frames for a sign of overload. Once
 	// it reduces it holds the age at any load above ageHeld.
-	ageUse, ageHeld = goodUse, 0.4 // or the load at which the age at ease was seen, if that is more
+	ageUse, ageHeld = goodUse, 0.4
 	// calmUse is the load below which the age is that of a box at ease.
 	calmUse = 0.6
 	// littleUse is a load at which frames are younger than they may be: what was
@@ -101,8 +101,9 @@ type Governor struct {
 
 	bad, good int
 	ease      time.Duration // age at ease, 0 = not known
-	easeUse   float64       // the load
-	easeCost  float64       // and the cost of a picture then
+	easeUse   float64       // the load then
+	easeRate  float64       // the pictures a second
+	easeCost  float64       // and what one cost
 	age       time.Duration // of late, 0 = not known
 	younger   int           // windows in a row with far younger frames than at ease
 
@@ -251,22 +252,26 @@ func (g *Governor) fits(now time.Time, w *Window) bool {
 
 // overload says what of the window is too much, "" if nothing.
 func (g *Governor) overload(w *Window) string {
-	from := ageUse
-	if g.allowed > 0 {
-		from = max(ageHeld, g.easeUse)
-	}
-	old := g.ease > 0 && w.Ages >= fewSamples && w.Use > from && float64(g.age) > oldAge*float64(g.easeNow(w))
 	switch {
 	case w.lost() > fewLost && g.room(w):
 		return fmt.Sprintf("the engine is held up: %.0f %% of the due pictures gave way to newer ones at a load of %.0f %%", 100*w.lost(), 100*w.Use)
 	case w.lost() > fewLost:
 		return fmt.Sprintf("the engine cannot keep up: %.0f %% of the due pictures gave way to newer ones", 100*w.lost())
-	case old:
+	case g.old(w):
 		return g.howOld(w)
 	case w.Use > highUse && g.allowed > 0:
 		return fmt.Sprintf("the engine is at %.0f %% of what it can do", 100*w.Use)
 	}
 	return ""
+}
+
+// old says whether frames are older than at ease for a load that is more than at ease:
+// with less of it they would not get younger, as something else makes them old.
+func (g *Governor) old(w *Window) bool {
+	if g.ease == 0 || w.Ages < fewSamples || float64(g.age) <= oldAge*float64(g.easeNow(w)) {
+		return false
+	}
+	return w.Use > ageUse || g.allowed > 0 && w.Use > max(ageHeld, g.easeUse) && w.rate() > g.easeRate
 }
 
 // howOld puts the age into words.
@@ -294,9 +299,9 @@ func (g *Governor) learn(w *Window) {
 	more := w.Use > g.easeUse+moreUse
 	switch {
 	case g.ease == 0, more && g.easeUse < littleUse:
-		g.ease, g.easeUse = w.Age, w.Use
+		g.ease, g.easeUse, g.easeRate = w.Age, w.Use, w.rate()
 	case more:
-		g.ease, g.easeUse = g.ease+max(min(off, far), -far), w.Use
+		g.ease, g.easeUse, g.easeRate = g.ease+max(min(off, far), -far), w.Use, w.rate()
 	// Cameras that start send a burst, whose age is not that of a box at ease: one such
 	// window raises it by little, and where it came first it is forgotten soon.
 	case g.younger > 1:
@@ -305,6 +310,7 @@ func (g *Governor) learn(w *Window) {
 		g.ease += time.Duration(smooth * float64(max(min(off, far), -far)))
 	}
 	g.easeUse += smooth * (w.Use - g.easeUse)
+	g.easeRate += smooth * (w.rate() - g.easeRate)
 	g.easeCost = g.usual
 }
 

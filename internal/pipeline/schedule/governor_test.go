@@ -342,6 +342,38 @@ func TestGovernorForgetsABurst(t *testing.T) {
 	}
 }
 
+// What something else makes old, as decoders do that share the engine's cores, gets no
+// younger below the rate at which the box was at ease: it is not given up for nothing.
+func TestGovernorStopsWhereItWasAtEase(t *testing.T) {
+	const ease, shared = 1.0 / 90, 1.0 / 60 // what a picture costs, the latter with more decoders at work
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := schedule.NewGovernor()
+	step := func(asked, rate, cost float64, age time.Duration) schedule.GovernorState {
+		at = at.Add(time.Second)
+		n, lost := min(asked, rate), 0
+		if g.State().Reducing {
+			n = min(n, g.State().Allowed)
+		} else {
+			lost = int(asked - n)
+		}
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: int(asked), Lost: lost, Analysed: int(n), Use: n * cost, Age: age, Ages: int(n),
+		}, []schedule.Claim{{Wish: asked, Weight: 1}})
+		return g.State()
+	}
+	for range 10 {
+		step(40, 90, ease, 26*time.Millisecond)
+	}
+	step(150, 60, shared, 300*time.Millisecond)
+	low := 150.0
+	for range 60 {
+		low = min(low, step(150, 60, shared, 60*time.Millisecond).Allowed)
+	}
+	if low < 37 || low > 50 {
+		t.Errorf("it goes down to %.1f pictures a second, and 40 were no overload", low)
+	}
+}
+
 // The reason is what was seen.
 func TestGovernorSaysWhy(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
