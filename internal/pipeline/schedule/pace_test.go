@@ -83,6 +83,25 @@ func TestPaceOfACrowdedEngine(t *testing.T) {
 	}
 }
 
+// A camera that gives no more than is asked of it gives all of that to a crowded engine,
+// also while its rate changes.
+func TestPaceOfACrowdedEngineTakesWhatThereIs(t *testing.T) {
+	for _, phase := range []float64{0, 0.3, 0.6, 0.9} {
+		p := schedule.NewPace(0, phase)
+		start, taken := time.Now(), 0
+		for i := range 100 { // key pictures, every two seconds
+			at := start.Add(time.Duration(i) * 2 * time.Second)
+			p.SetRate(0.5+0.1*float64(i/5%2), at)
+			if p.DueUnless(at, func() bool { return true }) {
+				taken++
+			}
+		}
+		if taken < 97 {
+			t.Errorf("phase %v: %d of 100 pictures", phase, taken)
+		}
+	}
+}
+
 func TestPaceDoesNotCatchUp(t *testing.T) {
 	p := schedule.NewPace(10, 0)
 	start := time.Now()
