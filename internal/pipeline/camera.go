@@ -186,7 +186,9 @@ func (c *camera) emit(f *framepool.Frame) {
 	fps := 0.0
 	if replaced {
 		c.drops.add(dropBusy)
-		fps = c.rates().All
+		if fps = c.rates().All; fps == 0 {
+			fps = c.limit.of(c.cfg.Detect.FPS)
+		}
 	}
 	a.st.load.offered(c.turn.Offered(decoded, replaced, fps))
 }
