@@ -141,8 +141,12 @@ func (s *station) tellLateLocked(w schedule.Window) {
 		s.logger.Info("decoders are in time again", "p95", w.Decoded.Round(time.Millisecond))
 		return
 	}
-	s.logger.Warn("pictures are old when they leave their decoders: decoding is at its limit", "p95", w.Decoded.Round(time.Millisecond),
-		"engine_load", math.Round(100*w.Use)/100, "try", "fewer cameras or smaller streams: a lower detect.fps helps little")
+	try := "fewer cameras, smaller streams, or a lower detect.fps"
+	if w.Apart {
+		try = "fewer cameras or smaller streams: a lower detect.fps helps little"
+	}
+	s.logger.Warn("pictures are old when they leave their decoders: decoding is at its limit",
+		"p95", w.Decoded.Round(time.Millisecond), "engine_load", math.Round(100*w.Use)/100, "try", try)
 }
 
 // claim is what the camera asks of its station. A decoder that catches up gives
