@@ -50,6 +50,7 @@ type camera struct {
 
 	// owned by the decoding goroutine
 	pace      schedule.Pace
+	turn      schedule.Turn
 	lastShown time.Time
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
@@ -174,24 +175,29 @@ func (c *camera) emit(f *framepool.Frame) {
 	}
 	c.lending.lend(f)
 	a := c.at.Load()
-	due := a != nil && a.lane != nil && c.due(received)
+	due := a != nil && a.lane != nil && c.due(received, a.st)
 	c.show(f, due, received)
 	if !due {
 		f.Release()
 		return
 	}
-	a.st.load.due.Add(1)
-	if a.st.sched.offer(a.lane, f) {
+	decoded := f.Meta().Decoded
+	replaced := a.st.sched.offer(a.lane, f)
+	fps := 0.0
+	if replaced {
 		c.drops.add(dropBusy)
-		a.st.load.lost.Add(1)
+		if fps = c.rates().All; fps == 0 {
+			fps = c.limit.of(c.cfg.Detect.FPS)
+		}
 	}
+	a.st.load.offered(c.turn.Offered(decoded, replaced, fps))
 }
 
 // due says whether the picture is analysed, at the rate that the camera is set to
 // or the lower one that the governor leaves it.
-func (c *camera) due(received time.Time) bool {
+func (c *camera) due(received time.Time, s *station) bool {
 	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS), received)
-	return c.pace.Due(received)
+	return c.pace.DueUnless(received, s.crowded)
 }
 
 // gpu is the card that the camera's frames may lie on, nil without.
@@ -244,7 +250,7 @@ func (c *camera) report(f *framepool.Frame, a *analysis, at stamps) {
 	}
 	if published.Sub(m.Received) > at.oldest() {
 		c.drops.add(dropTooOld)
-		a.st.load.lost.Add(1)
+		a.st.load.grewOld(m, published)
 		return
 	}
 	c.lastInferred.Store(int64(m.Received.Sub(c.p.start)))
@@ -258,7 +264,7 @@ func (c *camera) report(f *framepool.Frame, a *analysis, at stamps) {
 	c.observed(m, at, published)
 	c.inferred.add(published)
 	c.total.Add(1)
-	a.st.load.published(published.Sub(m.Received))
+	a.st.load.published(m, published)
 	if watched {
 		c.p.broker.Publish(&event.Detection{
 			Camera: c.id, Seq: m.Seq, CapturedAt: m.CapturedAt, RTPTime: m.RTPTime, AgeMS: ms(published.Sub(m.Received)),

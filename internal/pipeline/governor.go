@@ -19,6 +19,9 @@ const (
 	// line, and no more than every ten seconds.
 	logStep  = 0.25
 	logEvery = 10 * time.Second
+	// lateFor is how many looks in a row decoders must be late, or in time again, to be
+	// told of: those that start catch up.
+	lateFor = 20
 )
 
 // governing is a station's governor at work.
@@ -30,6 +33,26 @@ type governing struct {
 	utilisation float64
 	told        float64 // what the last line of the log said is allowed; 0 = all
 	toldAt      time.Time
+	late        lateness
+}
+
+// lateness says when decoders begin and cease to give pictures that are old already.
+type lateness struct {
+	late bool
+	n    int // looks in a row that say the opposite
+}
+
+// look takes in whether they are late now, and reports whether that is news.
+func (l *lateness) look(late bool) (news bool) {
+	if late == l.late {
+		l.n = 0
+		return false
+	}
+	if l.n++; l.n < lateFor {
+		return false
+	}
+	l.late, l.n = late, 0
+	return true
 }
 
 func (g *governing) init(now time.Time) { g.last, g.governor = now, schedule.NewGovernor() }
@@ -84,6 +107,7 @@ func (s *station) governOnce(cameras []*camera, claims []schedule.Claim) []sched
 		c.limit.set(claims[i].Limit(level), state.Reason)
 	}
 	s.tellLocked(now, state)
+	s.tellLateLocked(window)
 	return claims
 }
 
@@ -106,10 +130,33 @@ func (s *station) tellLocked(now time.Time, state schedule.GovernorState) {
 	g.toldAt = now
 }
 
-// claim is what the camera asks of its station.
+// tellLateLocked logs that pictures are old before the engine gets them: that is no
+// matter of the governor's.
+func (s *station) tellLateLocked(w schedule.Window) {
+	g := &s.governor
+	if w.Ages == 0 || !g.late.look(w.Decoded > s.sched.budget) {
+		return
+	}
+	if !g.late.late {
+		s.logger.Info("decoders are in time again", "p95", w.Decoded.Round(time.Millisecond))
+		return
+	}
+	try := "fewer cameras, smaller streams, or a lower detect.fps"
+	if w.Apart {
+		try = "fewer cameras or smaller streams: a lower detect.fps helps little"
+	}
+	s.logger.Warn("pictures are old when they leave their decoders: decoding is at its limit",
+		"p95", w.Decoded.Round(time.Millisecond), "engine_load", math.Round(100*w.Use)/100, "try", try)
+}
+
+// claim is what the camera asks of its station. A decoder that catches up gives
+// more pictures than the stream has, and not for long.
 func (c *camera) claim() schedule.Claim {
 	s := c.supervisor.Status()
 	wish := c.streamFPS(&s)
+	if all := c.rates().All; all > 0 {
+		wish = min(wish, all)
+	}
 	if asked := c.cfg.Detect.FPS; asked > 0 {
 		wish = min(wish, asked)
 	}

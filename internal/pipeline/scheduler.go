@@ -34,6 +34,7 @@ type scheduler struct {
 	collect *sync.Cond // those with one in flight, for more frames or the time to begin
 	board   schedule.Board[*lane]
 	room    int // frames that the batch that is collected holds
+	resting int // workers in idle
 	stopped bool
 }
 
@@ -80,6 +81,13 @@ func (s *scheduler) offer(l *lane, f *framepool.Frame) (replaced bool) {
 	return replaced
 }
 
+// crowded says whether workers, of batches of up to most, have enough to do.
+func (s *scheduler) crowded(workers, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return schedule.Crowded(s.board.Len(), workers-s.resting, workers, most)
+}
+
 // wakeLocked wakes who cares for one more lane that may be served: a worker that
 // collects a batch only when that changes when it is begun.
 func (s *scheduler) wakeLocked() {
@@ -106,7 +114,9 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 		if n := s.fillLocked(dst); n > 0 || f.Depth() > 0 {
 			return n, true
 		}
+		s.resting++
 		s.idle.Wait()
+		s.resting--
 	}
 	return 0, false
 }

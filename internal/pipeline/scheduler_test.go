@@ -36,7 +36,7 @@ func testFrame(camera string, seq uint64) *framepool.Frame {
 }
 
 func testFrameAt(camera string, seq uint64, received time.Time) *framepool.Frame {
-	m := framepool.Meta{Camera: camera, Seq: seq, Received: received, Format: framepool.Gray8, Width: 2, Height: 2, Stride: [3]int{2}}
+	m := framepool.Meta{Camera: camera, Seq: seq, Received: received, Decoded: received, Format: framepool.Gray8, Width: 2, Height: 2, Stride: [3]int{2}}
 	return framepool.NewHeapFrame(m, [][]byte{make([]byte, 4)})
 }
 

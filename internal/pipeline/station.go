@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/internal/pipeline/schedule"
 )
@@ -65,6 +66,7 @@ func (p *Pipeline) newStation(key string, l Loaded, own bool) *station {
 	device := "cpu"
 	if gpu != nil {
 		device = gpu.card.UUID
+		s.load.apart = true
 		s.model, s.zeros = gpu, gpu.zeros.n.Load
 		s.open = func(ctx context.Context) (runner, error) { return newGPURunner(ctx, gpu), nil }
 		s.logger = p.logger.With("gpu", gpu.card.Index)
@@ -101,6 +103,9 @@ func (s *station) run(ctx context.Context, cameras func() []*camera) error {
 	governing.Wait()
 	return err
 }
+
+// crowded says whether the engine has enough to do for now.
+func (s *station) crowded() bool { return s.sched.crowded(len(s.workers), s.most) }
 
 // stop ends the workers; run then returns.
 func (s *station) stop() { s.sched.stop() }
@@ -143,8 +148,11 @@ type load struct {
 	due, lost, analysed atomic.Int64
 	busy                atomic.Int64 // nanoseconds of engine time
 
-	mu   sync.Mutex
-	ages schedule.Tail // guarded by mu; of what was published
+	apart bool // the decoders are no part of what the engine works with, see published
+
+	mu      sync.Mutex
+	ages    schedule.Tail // guarded by mu; of what was published
+	decoded schedule.Tail // guarded by mu; of the same, as it left the decoder
 }
 
 // ran notes a batch of n that took that long.
@@ -153,9 +161,36 @@ func (l *load) ran(n int, took time.Duration) {
 	l.busy.Add(int64(took))
 }
 
-func (l *load) published(age time.Duration) {
+// offered notes a frame that came: whether it is one more to be analysed, and
+// whether the one before was missed.
+func (l *load) offered(due, missed bool) {
+	if due {
+		l.due.Add(1)
+	}
+	if missed {
+		l.lost.Add(1)
+	}
+}
+
+// grewOld notes a frame that is too old at a moment. One that was old when it left
+// its decoder is not the engine's fault.
+func (l *load) grewOld(m *framepool.Meta, now time.Time) {
+	if now.Sub(m.Decoded) > waitedLong {
+		l.lost.Add(1)
+	}
+}
+
+// published notes the age of a frame. Decoders that work beside the engine, on a
+// card, are no faster where less is analysed: what counts there is the time from the
+// decoder on. On the processor they work with the same cores.
+func (l *load) published(m *framepool.Meta, at time.Time) {
+	age, decoded := at.Sub(m.Received), m.Decoded.Sub(m.Received)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.decoded.Add(decoded)
+	if l.apart {
+		age -= decoded
+	}
 	l.ages.Add(age)
 }
 
@@ -171,7 +206,8 @@ func (l *load) take(length, perPicture time.Duration, workers int) (w schedule.W
 	utilisation = min(float64(l.busy.Swap(0))/capacity, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.Age, w.Ages = l.ages.Quantile(0.95), l.ages.Len()
+	w.Age, w.Ages, w.Decoded, w.Apart = l.ages.Quantile(0.95), l.ages.Len(), l.decoded.Quantile(0.95), l.apart
 	l.ages.Reset()
+	l.decoded.Reset()
 	return w, utilisation
 }

@@ -153,7 +153,7 @@ func (w *worker) fill(b *batch, n int) {
 	for _, j := range w.jobs[:n] {
 		if beyond(now.Sub(j.frame.Meta().Received), run) {
 			j.lane.of.drop(dropTooOld, errTooOld)
-			w.st.load.lost.Add(1)
+			w.st.load.grewOld(j.frame.Meta(), now)
 			w.st.late.Add(1)
 			j.frame.Release()
 			w.st.sched.done(j.lane)

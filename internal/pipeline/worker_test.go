@@ -267,7 +267,8 @@ func TestLoad(t *testing.T) {
 		var sum load
 		for range 10 {
 			sum.ran(2, 10*time.Millisecond)
-			sum.published(30 * time.Millisecond)
+			now := time.Now()
+			sum.published(&framepool.Meta{Received: now.Add(-30 * time.Millisecond), Decoded: now}, now)
 		}
 		sum.due.Add(25)
 		sum.lost.Add(5)
@@ -278,6 +279,33 @@ func TestLoad(t *testing.T) {
 		if again, busy := sum.take(time.Second, time.Millisecond, 1); again.Due+again.Analysed+again.Ages != 0 || busy != 0 {
 			t.Errorf("window %+v afterwards", again)
 		}
+	})
+}
+
+// Pictures that a decoder gives in a burst give way to each other, and the engine missed
+// none; those that come at their time it did.
+func TestLoadOfABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(1, 1, 1, nil)
+		c, seq := l.cameras[0], uint64(0)
+		emit := func(n int, apart time.Duration) (due, lost int64) {
+			for range n {
+				time.Sleep(apart)
+				seq++
+				c.emit(testFrame(c.id, seq))
+			}
+			return l.load.due.Swap(0), l.load.lost.Swap(0)
+		}
+		if due, lost := emit(20, time.Millisecond); due != 1 || lost != 0 {
+			t.Errorf("a burst: %d due, %d lost", due, lost)
+		}
+		if due, lost := emit(10, time.Second/30); due != 10 || lost != 10 {
+			t.Errorf("an engine that takes nothing: %d due, %d lost", due, lost)
+		}
+		if n := c.drops.n[dropBusy].Load(); n != 29 {
+			t.Errorf("%d gave way, want 29", n)
+		}
+		l.sched.remove(c.lane())
 	})
 }
 

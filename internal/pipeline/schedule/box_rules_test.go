@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -216,4 +217,69 @@ func TestTheEngineSlowsDown(t *testing.T) {
 	b.slow = 1
 	b.run(10 * time.Second)
 	within(t, "time of a batch afterwards", b.times.Of(8).Seconds(), fast.Seconds(), 0.1)
+}
+
+// Where cameras give more than is taken of them, pictures are taken while the engine is
+// free: they hardly wait at half of the load, though no camera knows of the others.
+func TestPicturesMeetAFreeEngine(t *testing.T) {
+	const took = 40 * time.Millisecond
+	for seed := range uint64(4) {
+		b := newBox(2, 1, 1, func(int) time.Duration { return took }) // 50 a second
+		b.random = rand.New(rand.NewPCG(seed, seed))
+		for range 24 {
+			b.add(10, 1.2, 1)
+		}
+		b.run(10 * time.Second)
+		fps, p95 := b.measure(60 * time.Second)
+		for _, f := range fps {
+			within(t, "rate", f, 1.2, 0.03)
+		}
+		if p95 > took*3/2 {
+			t.Errorf("p95 %v, a run takes %v", p95, took)
+		}
+	}
+}
+
+// A camera whose pictures come late and in a burst loses them to its own newer ones, and
+// to no engine that is slow. One that waits for an engine loses them to that.
+func TestTurn(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const fps = 25
+	cases := []struct {
+		name        string
+		apart       time.Duration
+		n           int
+		due, missed int
+	}{
+		{"a burst", time.Millisecond, 30, 1, 0},
+		{"a burst that outlasts a picture", 2 * time.Millisecond, 101, 7, 6},
+		{"an engine that takes nothing", 40 * time.Millisecond, 11, 11, 10},
+		{"and a camera that jitters", 31 * time.Millisecond, 11, 11, 10},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var turn schedule.Turn
+			due, missed := 0, 0
+			for i := range c.n {
+				d, m := turn.Offered(at.Add(time.Duration(i)*c.apart), i > 0, fps)
+				if d {
+					due++
+				}
+				if m {
+					missed++
+				}
+			}
+			if due != c.due || missed != c.missed {
+				t.Errorf("%d due and %d missed, want %d and %d", due, missed, c.due, c.missed)
+			}
+		})
+	}
+	var turn schedule.Turn
+	turn.Offered(at, false, 0)
+	if _, missed := turn.Offered(at.Add(20*time.Millisecond), true, 0); missed {
+		t.Error("a picture is missed after 20 ms, of a stream of which nothing is known")
+	}
+	if _, missed := turn.Offered(at.Add(40*time.Millisecond), true, 0); !missed {
+		t.Error("no picture is missed after 40 ms, of a stream of which nothing is known")
+	}
 }

@@ -21,7 +21,9 @@ type box struct {
 	times      *schedule.Times
 	governor   *schedule.Governor
 	budget     time.Duration
-	slow       float64 // factor on the engine's time
+	slow       float64       // factor on the engine's time
+	held       time.Duration // that somebody else has the engine, of each 100 ms
+	apart      bool          // the decoders are on a card
 	random     *rand.Rand
 
 	tick   time.Time
@@ -42,15 +44,29 @@ type cam struct {
 
 	pace     schedule.Pace
 	limit    float64
+	turn     schedule.Turn
 	sent     int
-	next     time.Time // arrival of the next frame
+	received time.Time     // of the next frame
+	next     time.Time     // when it leaves the decoder
+	ready    time.Time     // the decoder, before which it gives nothing
+	lag      time.Duration // that it is behind
 	origin   time.Time
-	newest   time.Time // reception of the frame that waits
+	newest   frame // that has left the decoder
+	waiting  frame // for the engine
 	waits    bool
 	analysed int
 	lost     int
 	ages     []time.Duration // of what was published since they were last taken
 }
+
+// frame is one's way to the engine.
+type frame struct{ received, decoded time.Time }
+
+// decoding is what a picture takes at least, one after the other.
+const decoding = time.Millisecond
+
+// tooOld is the age from which a picture that leaves its decoder is no use.
+const tooOld = time.Second
 
 // byNext is a heap of cameras, the one that sends next first.
 type byNext []*cam
@@ -77,9 +93,9 @@ type engine struct {
 }
 
 type flown struct {
-	cams     []*cam
-	received []time.Time
-	end      time.Time
+	cams   []*cam
+	frames []frame
+	end    time.Time
 }
 
 // affine is an engine that takes base for a batch and each for every picture of its
@@ -114,10 +130,31 @@ func (b *box) add(fps, asked, weight float64) *cam {
 	c := &cam{fps: fps, asked: asked, weight: weight, pace: schedule.NewPace(asked, schedule.Phase(len(b.cameras)))}
 	c.lane.Of = c
 	c.origin = b.now.Add(time.Duration(b.random.Float64() / fps * float64(time.Second)))
-	c.next = c.origin
+	c.received, c.next = c.origin, c.origin
 	b.cameras = append(b.cameras, c)
 	heap.Push(&b.sending, c)
 	return c
+}
+
+// startLate connects a camera whose decoder is ready only after a time, as others are set
+// up before it.
+func (b *box) startLate(fps float64, after time.Duration) *cam {
+	c := b.add(fps, 0, 1)
+	c.ready = b.now.Add(after)
+	c.next = c.out(c.received)
+	heap.Init(&b.sending)
+	return c
+}
+
+// out is when a picture leaves the decoder.
+func (c *cam) out(received time.Time) time.Time {
+	at := received.Add(c.lag)
+	for _, t := range []time.Time{c.ready, c.newest.decoded.Add(decoding)} {
+		if at.Before(t) {
+			at = t
+		}
+	}
+	return at
 }
 
 func (b *box) remove(c *cam) {
@@ -177,25 +214,43 @@ func (b *box) arrivals() {
 }
 
 func (b *box) arrive(c *cam) {
-	received := c.next
+	f := frame{received: c.received, decoded: c.next}
 	c.sent++
 	jitter := (b.random.Float64() - 0.5) * 0.3
-	c.next = c.origin.Add(time.Duration((float64(c.sent) + jitter) / c.fps * float64(time.Second)))
+	c.received = c.origin.Add(time.Duration((float64(c.sent) + jitter) / c.fps * float64(time.Second)))
+	c.newest = f // the decoder is at it no more
+	c.next = c.out(c.received)
 	asked := c.asked
 	if c.limit > 0 && (asked == 0 || c.limit < asked) {
 		asked = c.limit
 	}
-	c.pace.SetRate(asked, received)
-	if !c.pace.Due(received) {
+	if f.decoded.Sub(f.received) > tooOld {
 		return
 	}
-	b.window.Due++
-	if c.waits {
+	c.pace.SetRate(asked, f.received)
+	if !c.pace.DueUnless(f.received, b.crowded) {
+		return
+	}
+	due, missed := c.turn.Offered(f.decoded, c.waits, c.fps)
+	if due {
+		b.window.Due++
+	}
+	if missed {
 		c.lost++
 		b.window.Lost++
 	}
-	c.waits, c.newest = true, received
-	b.board.Offer(&c.lane, received.Add(b.budget))
+	c.waits, c.waiting = true, f
+	b.board.Offer(&c.lane, f.received.Add(b.budget))
+}
+
+func (b *box) crowded() bool {
+	busy := 0
+	for _, e := range b.workers {
+		if len(e.begun) > 0 {
+			busy++
+		}
+	}
+	return schedule.Crowded(b.board.Len(), busy, len(b.workers), b.workers[0].most)
 }
 
 // work ends what has ended and begins what is to be begun, until nothing of both is
@@ -225,12 +280,15 @@ func (b *box) begin(e *engine) {
 		}
 		c := l.Of
 		c.waits = false
-		f.cams, f.received = append(f.cams, c), append(f.received, c.newest)
+		f.cams, f.frames = append(f.cams, c), append(f.frames, c.waiting)
 	}
 	n := len(f.cams)
 	e.flight.Begun(n, b.now, b.now)
 	if e.free.Before(b.now) {
 		e.free = b.now
+	}
+	if part := e.free.Sub(b.start) % (100 * time.Millisecond); part < b.held {
+		e.free = e.free.Add(b.held - part)
 	}
 	e.free = e.free.Add(time.Duration(b.slow * float64(e.cost(n))))
 	f.end = e.free
@@ -245,8 +303,11 @@ func (b *box) finish(e *engine) {
 	b.window.Analysed += len(f.cams)
 	for i, c := range f.cams {
 		c.analysed++
-		age := b.now.Sub(f.received[i])
+		age := b.now.Sub(f.frames[i].received)
 		c.ages = append(c.ages, age)
+		if b.apart {
+			age = b.now.Sub(f.frames[i].decoded)
+		}
 		b.ages.Add(age)
 		b.board.Done(&c.lane)
 	}

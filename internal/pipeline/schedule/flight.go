@@ -110,3 +110,9 @@ func (f *Flight) Wait(now time.Time, waiting, room int, due time.Time) time.Dura
 
 // latest is when a batch of n must be begun for a frame to be done at due.
 func (f *Flight) latest(n int, due time.Time) time.Time { return due.Add(-f.times.Of(n) - f.lead) }
+
+// Crowded says whether an engine has enough to do, so that what can wait for another
+// moment should: its workers, each of which takes batches of up to most, have half of
+// what they can hold. Workers that run beside each other take longer each, and what
+// fills a batch up makes all of it later.
+func Crowded(waiting, busy, workers, most int) bool { return waiting+busy >= (workers*most+1)/2 }

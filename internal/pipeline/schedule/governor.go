@@ -19,6 +19,13 @@ const (
 	ageUse, ageHeld = goodUse, 0.4
 	// calmUse is the load below which the age is that of a box at ease.
 	calmUse = 0.6
+	// littleUse is a load at which frames are younger than they may be: what was
+	// learned there is replaced by what is seen with moreUse on top. Above it the age
+	// grows with the load, by steps that a burst of old frames does not spoil.
+	littleUse, moreUse = 0.2, 0.05
+	// sureSamples tell an age well enough to go by it alone; fewer are averaged with
+	// those of the windows before.
+	sureSamples = 100
 
 	// fewLost is the part of the due frames that may give way to newer ones
 	// unnoticed; manyLost makes it act at once.
@@ -31,15 +38,22 @@ const (
 
 	// patient is how many windows must be bad, or good, before it acts.
 	badWindows, goodWindows = 2, 3
+	// heldWindows is how many must be bad where the engine has room by its load: then
+	// something holds it up, as decoders do that are set up, and that passes by itself.
+	heldWindows = 5
 	// The steps of one window; idleStep where the load is below idleUse, where more
 	// costs nothing to try.
 	lowestStep, mildStep, highestStep = 0.6, 0.93, 1.25
 	idleUse, idleStep                 = 0.25, 2
 
 	// firstWait is how long it stays below a rate that turned out to be too much
-	// for a reason that the load does not show; each time again it waits twice as
-	// long, up to longestWait.
-	firstWait, longestWait = 15 * time.Second, 4 * time.Minute
+	// for a reason that the load does not show, and roomWait where the load has room
+	// for all that is asked for; each time again it waits twice as long, up to
+	// longestWait.
+	firstWait, roomWait, longestWait = 15 * time.Second, 3 * time.Second, 4 * time.Minute
+	// otherAsked is by how much what is asked for must have changed, in all, for what
+	// was found out before to be of the past.
+	otherAsked = 0.1
 	// cheaper is a cost of a picture that shows that the engine has got faster.
 	cheaper = 0.85
 )
@@ -48,11 +62,13 @@ const (
 type Window struct {
 	Length   time.Duration
 	Due      int           // frames that their cameras' rates picked
-	Lost     int           // of those: gave way to newer ones, or got too old
+	Lost     int           // of those: gave way to newer ones, or got too old, as the engine was late
 	Analysed int           // frames that were inferred
 	Use      float64       // load of the engine; 1 = it cannot do more
 	Age      time.Duration // that 95 of 100 published frames do not exceed
+	Apart    bool          // the age is that from the decoder on, as the decoders are apart from the engine
 	Ages     int           // how many frames that was told from
+	Decoded  time.Duration // age that 95 of 100 of these did not exceed when they left their decoders
 }
 
 func (w *Window) lost() float64 {
@@ -85,13 +101,19 @@ type Governor struct {
 
 	bad, good int
 	ease      time.Duration // age at ease, 0 = not known
-	easeCost  float64       // and the cost of a picture then
+	easeUse   float64       // the load then
+	easeRate  float64       // the pictures a second
+	easeCost  float64       // and what one cost
+	age       time.Duration // of late, 0 = not known
+	younger   int           // windows in a row with far younger frames than at ease
 
-	usual   float64 // load of a picture a second; one window says little where others use the processor too
+	fair    float64 // load of a picture a second, of an engine that nothing holds up
+	usual   float64 // that of late; one window says little where others use the processor too
 	ceiling float64 // that it does not go back to before probeAt; 0 = none
 	cost    float64 // what was usual when that was found
 	probeAt time.Time
 	wait    time.Duration
+	found   float64 // what was asked for then
 	asked   float64
 }
 
@@ -123,19 +145,19 @@ func (g *Governor) Level() float64 { return g.level }
 // what is allowed in all has changed.
 func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) {
 	before, reducing := g.allowed, g.allowed > 0
-	g.ask(claims)
+	g.ask(now, claims)
 	g.follow(&w)
 	why := g.overload(&w)
+	g.judge(&w, why != "")
 	switch {
-	case reducing && g.fits(&w):
+	case reducing && g.fits(now, &w):
 		g.bad = 0
 		if g.good++; g.good >= goodWindows {
 			g.allowed = g.asked
 		}
 	case why != "":
 		g.bad, g.good = g.bad+1, 0
-		// An engine with room that loses frames was held up: that may pass by itself.
-		if g.bad >= badWindows || w.lost() > manyLost && w.Use > ageHeld {
+		if g.bad >= g.patience(&w) {
 			g.lower(now, &w, why)
 		}
 	default:
@@ -159,53 +181,108 @@ func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) 
 	return g.allowed != before
 }
 
-// ask sums up what is asked for. When that changes, what was found out about
-// too much is of the past.
-func (g *Governor) ask(claims []Claim) {
-	sum := 0.0
+// ask sums up what is asked for. When that has changed, what was found out about
+// too much is of the past, however small the steps were; and so it is after a long
+// time without a reason to reduce.
+func (g *Governor) ask(now time.Time, claims []Claim) {
+	g.asked = 0
 	for i := range claims {
-		sum += claims[i].Wish
+		g.asked += claims[i].Wish
 	}
-	if math.Abs(sum-g.asked) > 0.1*g.asked {
+	if g.wait == 0 {
+		return
+	}
+	calm := g.allowed == 0 && now.Sub(g.probeAt) > longestWait
+	if calm || math.Abs(g.asked-g.found) > otherAsked*g.found {
 		g.ceiling, g.wait = 0, 0
 	}
-	g.asked = sum
 }
 
-// follow notes what pictures cost.
+// follow notes how old pictures are and what they cost.
 func (g *Governor) follow(w *Window) {
+	if w.Ages >= fewSamples {
+		if g.age == 0 {
+			g.age = w.Age
+		}
+		g.age += time.Duration(min(float64(w.Ages)/sureSamples, 1) * float64(w.Age-g.age))
+	}
 	cost := w.cost()
 	switch {
 	case cost == 0:
 	case g.usual == 0:
 		g.usual = cost
 	default:
-		g.usual += smooth * (cost - g.usual)
+		g.usual += (cost - g.usual) / 4
 	}
+}
+
+// judge notes what pictures cost where nothing holds the engine up: where all is well,
+// and where it is at work all the time. Few pictures make small batches, so that they
+// seem dear while it reduces.
+func (g *Governor) judge(w *Window, bad bool) {
+	switch {
+	case g.fair == 0, w.Use > goodUse, !bad && g.allowed == 0, g.usual < g.fair:
+		g.fair = g.usual
+	}
+}
+
+// room says whether the engine could do all that is asked for, by what its pictures
+// cost before it was held up.
+func (g *Governor) room(w *Window) bool { return w.Use < goodUse && g.fair*g.asked < lowUse }
+
+// patience is how many windows in a row must be bad before it acts.
+func (g *Governor) patience(w *Window) int {
+	switch {
+	case g.room(w):
+		return heldWindows
+	case w.lost() > manyLost && w.Use > ageHeld:
+		return 1
+	}
+	return badWindows
 }
 
 // fits says whether all that is asked for would be no overload. How old the frames
 // get with it is what was asked for, then.
-func (g *Governor) fits(w *Window) bool {
-	return w.lost() <= fewLost && w.Use > 0 && w.Use*g.asked/g.allowed < lowUse && !(g.ceiling > 0 && g.asked > g.ceiling)
+func (g *Governor) fits(now time.Time, w *Window) bool {
+	if w.lost() > fewLost || w.Use == 0 || g.ceiling > 0 && g.asked > g.ceiling && now.Before(g.probeAt) {
+		return false
+	}
+	return w.Use*g.asked/g.allowed < lowUse || g.room(w)
 }
 
 // overload says what of the window is too much, "" if nothing.
 func (g *Governor) overload(w *Window) string {
-	from := ageUse
-	if g.allowed > 0 {
-		from = ageHeld
-	}
-	old := g.ease > 0 && w.Ages >= fewSamples && w.Use > from && float64(w.Age) > oldAge*float64(g.easeNow(w))
 	switch {
+	case w.lost() > fewLost && g.room(w):
+		return fmt.Sprintf("the engine is held up: %.0f %% of the due pictures gave way to newer ones at a load of %.0f %%", 100*w.lost(), 100*w.Use)
 	case w.lost() > fewLost:
 		return fmt.Sprintf("the engine cannot keep up: %.0f %% of the due pictures gave way to newer ones", 100*w.lost())
-	case old:
-		return fmt.Sprintf("pictures got old: %d ms, %d ms at ease", w.Age.Milliseconds(), g.easeNow(w).Milliseconds())
+	case g.old(w):
+		return g.howOld(w)
 	case w.Use > highUse && g.allowed > 0:
 		return fmt.Sprintf("the engine is at %.0f %% of what it can do", 100*w.Use)
 	}
 	return ""
+}
+
+// old says whether frames are older than at ease for a load that is more than at ease:
+// with less of it they would not get younger, as something else makes them old.
+func (g *Governor) old(w *Window) bool {
+	if g.ease == 0 || w.Ages < fewSamples || float64(g.age) <= oldAge*float64(g.easeNow(w)) {
+		return false
+	}
+	return w.Use > ageUse || g.allowed > 0 && w.Use > max(ageHeld, g.easeUse) && w.rate() > g.easeRate
+}
+
+// howOld puts the age into words.
+func (g *Governor) howOld(w *Window) string {
+	part := ""
+	if w.Apart {
+		part = " from their decoder on"
+	} else if w.Decoded > g.age/2 {
+		part = fmt.Sprintf(", %d ms of it until they were decoded", w.Decoded.Milliseconds())
+	}
+	return fmt.Sprintf("pictures got old: %d ms%s, %d ms at ease", g.age.Milliseconds(), part, g.easeNow(w).Milliseconds())
 }
 
 // learn notes the age at ease.
@@ -213,18 +290,28 @@ func (g *Governor) learn(w *Window) {
 	if w.Ages < fewSamples || w.Use > calmUse || g.allowed > 0 {
 		return
 	}
-	if g.ease == 0 {
-		g.ease = w.Age
-	}
-	// Cameras that start send a burst, whose age is not that of a box at ease: one such
-	// window raises it by little, and where it came first it is forgotten soon.
 	off, far := w.Age-g.ease, g.ease/4
 	if off < -far {
-		g.ease += off / 2
+		g.younger++
 	} else {
-		g.ease += time.Duration(smooth * float64(min(off, far)))
+		g.younger = 0
 	}
-	g.easeCost = w.cost()
+	more := w.Use > g.easeUse+moreUse
+	switch {
+	case g.ease == 0, more && g.easeUse < littleUse:
+		g.ease, g.easeUse, g.easeRate = w.Age, w.Use, w.rate()
+	case more:
+		g.ease, g.easeUse, g.easeRate = g.ease+max(min(off, far), -far), w.Use, w.rate()
+	// Cameras that start send a burst, whose age is not that of a box at ease: one such
+	// window raises it by little, and where it came first it is forgotten soon.
+	case g.younger > 1:
+		g.ease += off / 2
+	default:
+		g.ease += time.Duration(smooth * float64(max(min(off, far), -far)))
+	}
+	g.easeUse += smooth * (w.Use - g.easeUse)
+	g.easeRate += smooth * (w.rate() - g.easeRate)
+	g.easeCost = g.usual
 }
 
 // easeNow is the age at ease of an engine as fast as it is now: what a slower one
@@ -258,14 +345,18 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 		g.remember(now, base, w)
 	}
 	g.allowed, g.reason = base*step, why
-	g.bad, g.good = 0, 0
+	g.bad, g.good, g.age = 0, 0, 0
 }
 
 // remember keeps it from going back to a rate at once that is too much although
 // the engine seems to have room.
 func (g *Governor) remember(now time.Time, rate float64, w *Window) {
-	g.wait = min(max(2*g.wait, firstWait), longestWait)
-	g.ceiling, g.probeAt, g.cost = rate, now.Add(g.wait), g.usual
+	first := firstWait
+	if g.room(w) {
+		first = roomWait
+	}
+	g.wait = min(max(2*g.wait, first), longestWait)
+	g.ceiling, g.probeAt, g.cost, g.found = rate, now.Add(g.wait), g.usual, g.asked
 }
 
 func (g *Governor) raise(now time.Time, w *Window) {

@@ -254,18 +254,21 @@ func TestGovernorOutlastsAStall(t *testing.T) {
 	for range 10 {
 		step(asked, 0, asked)
 	}
-	for range 3 {
+	for i := range 12 {
 		s := step(asked, asked-6, 6)
-		if s.Allowed < 0.3*asked {
-			t.Fatalf("after a window of 6 pictures: %+v", s)
+		if s.Allowed < 0.3*asked || i < 4 && s.Reducing {
+			t.Fatalf("after %d windows of 6 pictures: %+v", i+1, s)
 		}
 	}
-	for range 12 {
+	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine is held up: 100 % of the due pictures gave way to newer ones at a load of 0 %") {
+		t.Errorf("after 12: %+v", s)
+	}
+	for range 6 {
 		if n := int(g.State().Allowed); !step(n, 0, n).Reducing {
 			return
 		}
 	}
-	t.Errorf("12 s later: %+v", g.State())
+	t.Errorf("6 s later: %+v", g.State())
 }
 
 // A single cheap window is no other engine, where somebody else uses the processor
@@ -339,6 +342,38 @@ func TestGovernorForgetsABurst(t *testing.T) {
 	}
 }
 
+// What something else makes old, as decoders do that share the engine's cores, gets no
+// younger below the rate at which the box was at ease: it is not given up for nothing.
+func TestGovernorStopsWhereItWasAtEase(t *testing.T) {
+	const ease, shared = 1.0 / 90, 1.0 / 60 // what a picture costs, the latter with more decoders at work
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := schedule.NewGovernor()
+	step := func(asked, rate, cost float64, age time.Duration) schedule.GovernorState {
+		at = at.Add(time.Second)
+		n, lost := min(asked, rate), 0
+		if g.State().Reducing {
+			n = min(n, g.State().Allowed)
+		} else {
+			lost = int(asked - n)
+		}
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: int(asked), Lost: lost, Analysed: int(n), Use: n * cost, Age: age, Ages: int(n),
+		}, []schedule.Claim{{Wish: asked, Weight: 1}})
+		return g.State()
+	}
+	for range 10 {
+		step(40, 90, ease, 26*time.Millisecond)
+	}
+	step(150, 60, shared, 300*time.Millisecond)
+	low := 150.0
+	for range 60 {
+		low = min(low, step(150, 60, shared, 60*time.Millisecond).Allowed)
+	}
+	if low < 37 || low > 50 {
+		t.Errorf("it goes down to %.1f pictures a second, and 40 were no overload", low)
+	}
+}
+
 // The reason is what was seen.
 func TestGovernorSaysWhy(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -358,6 +393,24 @@ func TestGovernorSaysWhy(t *testing.T) {
 	at = at.Add(time.Second)
 	g.Step(at, schedule.Window{Length: time.Second, Due: 330, Lost: 132, Analysed: 198, Use: 0.99, Age: 60 * time.Millisecond, Ages: 100}, claims)
 	if s := g.State(); !strings.HasPrefix(s.Reason, "the engine cannot keep up: 40 % of the due pictures") {
+		t.Errorf("state %+v", s)
+	}
+	for range 2 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: 170, Analysed: 170, Use: 0.85, Age: 400 * time.Millisecond, Ages: 100, Decoded: 350 * time.Millisecond,
+		}, claims)
+	}
+	if s := g.State(); s.Reason != "pictures got old: 400 ms, 350 ms of it until they were decoded, 40 ms at ease" {
+		t.Errorf("state %+v", s)
+	}
+	for range 2 {
+		at = at.Add(time.Second)
+		g.Step(at, schedule.Window{
+			Length: time.Second, Due: 170, Analysed: 170, Use: 0.85, Age: 60 * time.Millisecond, Ages: 100, Apart: true, Decoded: 350 * time.Millisecond,
+		}, claims)
+	}
+	if s := g.State(); s.Reason != "pictures got old: 60 ms from their decoder on, 40 ms at ease" {
 		t.Errorf("state %+v", s)
 	}
 	at = at.Add(time.Second)

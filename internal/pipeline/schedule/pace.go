@@ -30,6 +30,7 @@ type Pace struct {
 	interval time.Duration // 0 = every picture
 	next     time.Time     // of the grid; zero before the first picture
 	apart    bool          // the grid has been moved by the phase
+	last     time.Time     // arrival of the picture before
 }
 
 // NewPace makes a pace of fps pictures a second; 0 means every picture. phase is
@@ -78,10 +79,18 @@ func (p *Pace) part(interval time.Duration) time.Duration {
 // Due says whether the picture that arrived at t is taken. A picture may come up
 // to half an interval early: cameras jitter, and waiting for the next one would
 // halve the rate when the camera's rate equals the asked one.
-func (p *Pace) Due(t time.Time) bool {
+func (p *Pace) Due(t time.Time) bool { return p.DueUnless(t, func() bool { return false }) }
+
+// DueUnless is Due for an engine that may be crowded: a picture that comes before its
+// time is then left to the next one, which will be as young, if that is to come early
+// enough. So pictures meet a free engine wherever the camera gives more than are taken,
+// and the mean is still the rate.
+func (p *Pace) DueUnless(t time.Time, crowded func() bool) bool {
 	if p.interval == 0 {
 		return true
 	}
+	following := t.Add(t.Sub(p.last))
+	p.last = t
 	if p.next.IsZero() {
 		p.next = t.Add(p.part(p.interval))
 		return true
@@ -92,6 +101,9 @@ func (p *Pace) Due(t time.Time) bool {
 		p.next = p.next.Add(behind - behind%p.interval - p.interval)
 	}
 	if t.Before(p.next.Add(-p.interval / 2)) {
+		return false
+	}
+	if t.Before(p.next) && following.Before(p.next.Add(p.interval/2)) && crowded() {
 		return false
 	}
 	p.next = p.next.Add(p.interval)

@@ -52,6 +52,56 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// The mean is the rate for an engine that is crowded now and then, or always, and no
+// gap is longer than an interval and a half and a picture.
+func TestPaceOfACrowdedEngine(t *testing.T) {
+	for _, crowd := range []float64{0.3, 0.9, 1} {
+		for _, ask := range []float64{0.5, 1.3, 5, 9.7, 10} {
+			const seconds, camera = 400, 10.0
+			p := schedule.NewPace(ask, 0.4)
+			r := rand.New(rand.NewPCG(1, 1))
+			start, last, longest, taken := time.Now(), time.Time{}, 0.0, 0
+			for i := range int(camera * seconds) {
+				late := (r.Float64() - 0.5) * 0.4
+				at := start.Add(time.Duration((float64(i) + late) / camera * float64(time.Second)))
+				if !p.DueUnless(at, func() bool { return r.Float64() < crowd }) {
+					continue
+				}
+				if taken > 1 { // from the first on it goes along its grid
+					longest = max(longest, at.Sub(last).Seconds())
+				}
+				last = at
+				taken++
+			}
+			if got := float64(taken) / seconds; math.Abs(got-ask) > ask*0.005+1.5/seconds {
+				t.Errorf("crowded %v: took %.3f a second, want %.3f", crowd, got, ask)
+			}
+			if limit := 1.5/ask + 1.5/camera; longest > limit {
+				t.Errorf("crowded %v, %v a second: a gap of %.2f s, want at most %.2f", crowd, ask, longest, limit)
+			}
+		}
+	}
+}
+
+// A camera that gives no more than is asked of it gives all of that to a crowded engine,
+// also while its rate changes.
+func TestPaceOfACrowdedEngineTakesWhatThereIs(t *testing.T) {
+	for _, phase := range []float64{0, 0.3, 0.6, 0.9} {
+		p := schedule.NewPace(0, phase)
+		start, taken := time.Now(), 0
+		for i := range 100 { // key pictures, every two seconds
+			at := start.Add(time.Duration(i) * 2 * time.Second)
+			p.SetRate(0.5+0.1*float64(i/5%2), at)
+			if p.DueUnless(at, func() bool { return true }) {
+				taken++
+			}
+		}
+		if taken < 97 {
+			t.Errorf("phase %v: %d of 100 pictures", phase, taken)
+		}
+	}
+}
+
 func TestPaceDoesNotCatchUp(t *testing.T) {
 	p := schedule.NewPace(10, 0)
 	start := time.Now()
