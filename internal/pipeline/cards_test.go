@@ -150,10 +150,9 @@ func TestCamerasMoveFromALostCard(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, *cards){
 		"by an error":          func(_ *testing.T, b *cards) { b.cards[0].FailCall("cuLaunchKernel", cuda.CodeLaunchFailed, 0) },
 		"by a call that hangs": func(_ *testing.T, b *cards) { b.cards[0].Block("cuLaunchKernel") },
-		"with its context": func(t *testing.T, b *cards) {
-			err := b.OnGPU(t.Context(), "GPU-0", "destroy", (*cuda.Context).Destroy)
-			if lost := new(cuda.LostError); !errors.As(err, &lost) || cuda.Faulted(err) {
-				t.Errorf("the context is destroyed: %v", err)
+		"taken away": func(t *testing.T, b *cards) {
+			if err := b.TakeAway("GPU-0"); !errors.As(err, new(*cuda.LostError)) || cuda.Faulted(err) {
+				t.Errorf("the card is taken away: %v", err)
 			}
 		},
 	} {

@@ -296,24 +296,20 @@ func (p *Pipeline) closeEmpty() {
 	}
 }
 
-// reopen opens a lost card again, as soon as nothing uses it any more. It gives
-// false when ctx ends.
+// reopen opens a lost card again, as soon as nothing uses it any more: that destroys
+// the context that is there, under whoever still used it. It gives false when ctx ends.
 func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
-	for wait := reopenFirst; ; wait = min(2*wait, reopenLongest) {
+	for wait := reopenFirst; ; {
 		if !p.sleepBefore(ctx, b, wait) {
 			return false
 		}
 		p.settle()
-		p.mu.Lock()
-		empty, was := b.empty, b.st
-		p.mu.Unlock()
-		if !empty {
+		if why := p.inUse(b); why != "" {
+			p.failed(b, why)
 			continue
 		}
-		if n := was.gpu.driver.Stuck(); n > 0 {
-			p.failed(b, fmt.Sprintf("%d calls still hang in the driver", n))
-			continue
-		}
+		wait = min(2*wait, reopenLongest) // where it fails
+		was := b.st                       // of an empty bay: only takeBack changes it
 		gpu, err := was.gpu.again(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
@@ -337,6 +333,20 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 	}
 }
 
+// inUse says why a lost card cannot have another context yet, "" = it can.
+func (p *Pipeline) inUse(b *bay) string {
+	p.mu.Lock()
+	empty, left, was := b.empty, len(p.left), b.st
+	p.mu.Unlock()
+	switch {
+	case left > 0:
+		return fmt.Sprintf("%d cameras have not left it yet", left)
+	case !empty:
+		return "cameras are on it"
+	}
+	return was.gpu.host().busy()
+}
+
 // settle tries to clear lost cards of what was slow to leave them.
 func (p *Pipeline) settle() {
 	p.reload.Lock()
@@ -355,7 +365,6 @@ func (p *Pipeline) settle() {
 }
 
 func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) bool {
-	p.logger.Info("gpu is opened again later", "gpu", p.cardOf(b).card.Index, "in", wait)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -370,8 +379,10 @@ func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) 
 func (p *Pipeline) failed(b *bay, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if b.note != text {
+		p.logger.Warn("gpu cannot be opened again yet", "gpu", b.st.gpu.card.Index, "err", text)
+	}
 	b.note = text
-	p.logger.Warn("gpu cannot be opened again", "gpu", b.st.gpu.card.Index, "err", text)
 }
 
 // takeBack puts a card that was opened again in its bay, with its models and with
