@@ -171,9 +171,9 @@ func (p *Pipeline) startStationLocked(s *station) {
 }
 
 // watch looks after one card: when it is lost its cameras move to the others, and
-// it is opened again behind the scenes. Where there is no other, everything stays
-// as it is: pictures that the processor decodes go on, and whoever runs the
-// process decides.
+// it is opened again behind the scenes. Where there is no other they stay: pictures
+// that the processor can decode go on, without analysis, and all of them have the card
+// again when it is back. Whoever runs the process may end it before that.
 func (p *Pipeline) watch(ctx context.Context, b *bay) {
 	for gpu := p.cardOf(b); gpu != nil; gpu = p.cardOf(b) {
 		select {
@@ -231,13 +231,17 @@ func (p *Pipeline) lookAtOthers() {
 	looking.Wait()
 }
 
-// rebalance moves cameras off lost cards, and so that no card has much more than
-// its share. p.reload is held.
+// rebalance moves cameras off lost cards, back to one that was opened again, and so
+// that no card has much more than its share. p.reload is held.
 func (p *Pipeline) rebalance() {
 	p.mu.Lock()
 	usable := p.usableLocked()
 	if p.closed || !anyOf(usable) {
+		closed := p.closed
 		p.mu.Unlock()
+		if !closed {
+			p.closeEmpty()
+		}
 		return
 	}
 	ids, cameras := p.placedLocked("")
@@ -247,13 +251,28 @@ func (p *Pipeline) rebalance() {
 		to[ids[i]] = cameras[i].Device
 		p.homes[ids[i]] = cameras[i].Device
 	}
+	for i, id := range ids { // that stayed with their card although it was lost
+		if at := cameras[i].Device; usable[at] && p.strandedLocked(id, p.bays[at]) {
+			to[id] = at
+		}
+	}
 	current := p.current
 	p.mu.Unlock()
 	if len(to) > 0 {
-		p.logger.Warn("cameras move to other gpus", "cameras", slices.Sorted(maps.Keys(to)))
+		p.logger.Warn("cameras move", "cameras", slices.Sorted(maps.Keys(to)))
 		p.remake(slices.Sorted(maps.Keys(to)), current.Cameras)
 	}
 	p.closeEmpty()
+}
+
+// strandedLocked says whether a camera is on a station of the bay's that has ended.
+func (p *Pipeline) strandedLocked(id string, b *bay) bool {
+	r, ok := p.cameras[id]
+	if !ok {
+		return false
+	}
+	st := r.cam.station()
+	return st != nil && !slices.Contains(b.all(), st)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -267,16 +286,18 @@ func isClosed(c <-chan struct{}) bool {
 
 func anyOf(all []bool) bool { return slices.Contains(all, true) }
 
-// closeEmpty ends the stations of lost cards that no camera is on any more.
+// closeEmpty ends the stations of lost cards that no camera is on any more, or that no
+// camera can leave as there is no other card: nothing is analysed there either way.
 func (p *Pipeline) closeEmpty() {
 	p.mu.Lock()
+	alone := !anyOf(p.usableLocked())
 	used := make([]bool, len(p.bays))
 	for _, at := range p.homes {
 		used[at] = true
 	}
 	var ending []*bay
 	for i, b := range p.bays {
-		if b.lost && !used[i] && !b.empty && len(p.left) == 0 {
+		if b.lost && (alone || !used[i]) && !b.empty && len(p.left) == 0 {
 			ending = append(ending, b)
 		}
 	}
