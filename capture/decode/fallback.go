@@ -165,7 +165,7 @@ func (shutDown) Close()                                            {}
 
 // giveUp ends the session of a decoder that has no other engine.
 func (d *Decoder) giveUp(cause error) error {
-	if errors.Is(cause, errLost) {
+	if errors.Is(cause, errLost) || d.failed {
 		return &capture.CardLostError{}
 	}
 	if he := new(avcodec.HardwareError); errors.As(cause, &he) {

@@ -239,6 +239,14 @@ func (g *GPU) NoDecoder() string { return g.noDecoder }
 // Lost is closed when the card does not answer any more.
 func (g *GPU) Lost() <-chan struct{} { return g.dev.Lost() }
 
+// lostOrNever is Lost, or nil without a card.
+func (g *GPU) lostOrNever() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	return g.Lost()
+}
+
 // Strategy says how pictures come to the card's kernels, in one word and in a
 // sentence.
 func (g *GPU) Strategy() (strategy, why string) {

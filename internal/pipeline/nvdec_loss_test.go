@@ -168,7 +168,7 @@ func TestNVDECOnlyCardIsLost(t *testing.T) {
 			} else {
 				waitFor(t, "the cameras to say why", func() bool {
 					c, _ := b.Camera("cam1")
-					return c.State == "backoff" && strings.Contains(c.Reason, "goes on when a GPU serves again")
+					return c.State == "backoff" && strings.Contains(c.Reason, "goes on when a GPU serves it again")
 				})
 			}
 			fake.Set("decode_fails", 0)
@@ -215,6 +215,37 @@ func TestNVDECReloadClosesMany(t *testing.T) {
 	if _, states := b.on(t); states[0] != "ok" {
 		t.Errorf("the card is %s", states[0])
 	}
+	b.stop()
+	fake.CheckIdle(t)
+}
+
+// A reload does not wait for cameras whose decoders do not come back from a lost card.
+func TestNVDECReloadOfALostCard(t *testing.T) {
+	fake := nvdectest.Run(t)
+	if fake == nil {
+		return
+	}
+	b, _, _ := startNVDEC(t, fake, 1, 2, "nvdec")
+	b.decodedBy(t, "h264 (nvdec)")
+	fake.Set("decode_hangs", 1)
+	waitFor(t, "both decoders to be inside", func() bool { return fake.Count("hanging") == 2 })
+	if err := b.TakeAway("GPU-0"); err == nil {
+		t.Error("it is not lost")
+	}
+	next := *b.cfg
+	next.Cameras = map[string]config.Camera{"cam1": b.cfg.Cameras["cam1"], "new": b.cfg.Cameras["cam2"]}
+	if _, err := b.Reload(&next); err != nil {
+		t.Error(err)
+	}
+	if n := fake.Count("hanging"); n != 2 {
+		t.Errorf("%d decoders are inside: the reload has waited", n)
+	}
+	b.waitReason(t, "1 cameras have not left it yet")
+	fake.Set("decode_hangs", 0)
+	b.cfg = &next
+	waitFor(t, "the card to come back", func() bool { _, states := b.on(t); return states[0] == "ok" })
+	b.analysed(t)
+	b.decodedBy(t, "h264 (nvdec)")
 	b.stop()
 	fake.CheckIdle(t)
 }

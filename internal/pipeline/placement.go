@@ -330,7 +330,9 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 			continue
 		}
 		wait = min(2*wait, reopenLongest) // where it fails
-		was := b.st                       // of an empty bay: only takeBack changes it
+		p.mu.Lock()
+		was := b.st
+		p.mu.Unlock()
 		gpu, err := was.gpu.again(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
@@ -516,6 +518,26 @@ func awaitAll(ending []*running, limit time.Duration) (left []*running) {
 		}
 	}
 	return left
+}
+
+// awaitStopped waits for cameras to end, for those whose card is lost no longer than
+// leaveWait: what is still in their decoders is of no interest.
+func (p *Pipeline) awaitStopped(ending []*running) {
+	var slow []*running
+	for _, r := range ending {
+		select {
+		case <-r.done:
+		case <-r.cam.gpu().lostOrNever():
+			slow = append(slow, r)
+		}
+	}
+	left := awaitAll(slow, leaveWait)
+	for _, r := range left {
+		r.cam.retire()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, left...)
 }
 
 // awaitLeft gives cameras that hang in a lost card a last chance to end.
