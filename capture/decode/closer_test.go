@@ -20,25 +20,25 @@ import (
 
 var errTest = errors.New("the test took it away")
 
-// card is a card that counts what holds it.
-type card struct {
+// lentCard is a card that counts what holds it.
+type lentCard struct {
 	mu    sync.Mutex
 	lost  chan struct{}
 	err   error
 	holds int
 }
 
-func newCard() *card { return &card{lost: make(chan struct{})} }
+func newCard() *lentCard { return &lentCard{lost: make(chan struct{})} }
 
-func (c *card) Lost() <-chan struct{} { return c.lost }
+func (c *lentCard) Lost() <-chan struct{} { return c.lost }
 
-func (c *card) Err() error {
+func (c *lentCard) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-func (c *card) Lose(cause error) {
+func (c *lentCard) Lose(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
@@ -47,7 +47,7 @@ func (c *card) Lose(cause error) {
 	}
 }
 
-func (c *card) Hold() (end func(), err error) {
+func (c *lentCard) Hold() (end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -61,7 +61,7 @@ func (c *card) Hold() (end func(), err error) {
 	}), nil
 }
 
-func (c *card) held() int {
+func (c *lentCard) held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.holds
@@ -69,14 +69,14 @@ func (c *card) held() int {
 
 // free waits until nothing holds the card. It ends with the test's time limit where
 // something is forgotten.
-func (c *card) free(t *testing.T) {
+func (c *lentCard) free(t *testing.T) {
 	t.Helper()
 	for c.held() > 0 {
 		runtime.Gosched()
 	}
 }
 
-func (c *card) closer(t *testing.T, q *decode.Queue) *decode.Closer {
+func (c *lentCard) closer(t *testing.T, q *decode.Queue) *decode.Closer {
 	t.Helper()
 	closer, err := decode.NewCloser(q, c)
 	if err != nil {
