@@ -28,7 +28,7 @@ type lentCard struct {
 	holds int
 }
 
-func newCard() *lentCard { return &lentCard{lost: make(chan struct{})} }
+func newLentCard() *lentCard { return &lentCard{lost: make(chan struct{})} }
 
 func (c *lentCard) Lost() <-chan struct{} { return c.lost }
 
@@ -95,7 +95,7 @@ func TestNVDECMassClose(t *testing.T) {
 	}
 	fake.Set("strict", 1)
 	fake.Set("lock_us", 500)
-	clip, dev, on := gops(t, "h264", 10), gpu(t), newCard()
+	clip, dev, on := gops(t, "h264", 10), gpu(t), newLentCard()
 	q := decode.NewQueue(4)
 	closer := on.closer(t, q)
 	o := decode.Options{CUDA: dev, Decoder: "nvdec", Queue: q, Lost: on.Lost(), Closer: closer}
@@ -175,7 +175,7 @@ func TestNVDECContextGone(t *testing.T) {
 	}
 	for _, codec := range []string{"h264", "hevc"} {
 		t.Run(codec, func(t *testing.T) {
-			clip, dev, on := gops(t, codec, 30), gpu(t), newCard()
+			clip, dev, on := gops(t, codec, 30), gpu(t), newLentCard()
 			closer := on.closer(t, decode.NewQueue(4))
 			var decoders []*decode.Decoder
 			var held []*framepool.Frame
@@ -241,7 +241,7 @@ func TestNVDECFailureAndTheCard(t *testing.T) {
 		999: "<nil>", 2: "<nil>",
 	} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			clip, dev, on := gops(t, "h264", 40), gpu(t), newCard()
+			clip, dev, on := gops(t, "h264", 40), gpu(t), newLentCard()
 			closer := on.closer(t, decode.NewQueue(4))
 			d := forClip(t, clip, decode.Options{CUDA: dev, Lost: on.Lost(), Closer: closer})
 			s := &deviceSink{t: t, fake: fake}
@@ -272,7 +272,7 @@ func TestNVDECCloseHangs(t *testing.T) {
 	if fake == nil {
 		return
 	}
-	clip, dev, on := gops(t, "h264", 10), gpu(t), newCard()
+	clip, dev, on := gops(t, "h264", 10), gpu(t), newLentCard()
 	q := decode.NewQueue(4)
 	closer := on.closer(t, q).Within(50 * time.Millisecond)
 	o := decode.Options{CUDA: dev, Queue: q, Lost: on.Lost(), Closer: closer}

@@ -440,7 +440,7 @@ func TestNVDECLost(t *testing.T) {
 		return
 	}
 	clip := gops(t, "h264", 40)
-	dev, on := gpu(t), newCard()
+	dev, on := gpu(t), newLentCard()
 	closer := on.closer(t, decode.NewQueue(4))
 	d := forClip(t, clip, decode.Options{CUDA: dev, Lost: on.Lost(), Closer: closer})
 	s := &deviceSink{t: t, fake: fake, keep: true}
