@@ -94,9 +94,9 @@ type DecoderInfo struct {
 
 // Decoder turns access units into frames. Decode calls emit for every picture
 // that comes out, in display order; emit consumes the frame. Errors: an
-// *UnsupportedError ends the session, any other counts as damage and decoding
-// goes on. Not safe for concurrent use. Close gives all memory back but for
-// frames that are still held, and may be called twice.
+// *UnsupportedError or a *CardLostError ends the session, any other counts as damage and
+// decoding goes on. Not safe for concurrent use. Close gives all memory back but for
+// frames that are still held, a GPU's some time later, and may be called twice.
 type Decoder interface {
 	Decode(au *AccessUnit, emit func(*framepool.Frame)) error
 	Info() DecoderInfo

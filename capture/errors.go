@@ -21,6 +21,7 @@ type Failure interface {
 var (
 	_ Failure = (*AuthError)(nil)
 	_ Failure = (*UnsupportedError)(nil)
+	_ Failure = (*CardLostError)(nil)
 	_ Failure = (*NoVideoError)(nil)
 	_ Failure = (*RefusedError)(nil)
 	_ Failure = (*UnreachableError)(nil)
@@ -81,6 +82,21 @@ func (e *UnsupportedError) Reason() string { return withHint("Unsupported "+e.Wh
 
 // Temporary implements Failure.
 func (e *UnsupportedError) Temporary() bool { return false }
+
+// CardLostError says that the GPU is lost, or failed this decoder for good, that alone
+// may decode the stream. The camera has no part in it.
+type CardLostError struct{}
+
+// Error implements error.
+func (e *CardLostError) Error() string { return "the GPU that decodes was lost or failed" }
+
+// Reason implements Failure.
+func (e *CardLostError) Reason() string {
+	return "The GPU that decodes the video was lost or failed: the camera goes on when a GPU serves it again"
+}
+
+// Temporary implements Failure: another card takes the camera, or this one comes back.
+func (e *CardLostError) Temporary() bool { return true }
 
 // NoVideoError says that the camera offers no video track at all, or not the
 // one that was asked for.

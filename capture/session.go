@@ -112,9 +112,8 @@ func (ses *session) decode(ctx context.Context) {
 		err := ses.decoder.Decode(item.au, ses.emit)
 		ses.ring.decoded(time.Since(began))
 		if err != nil {
-			var unsupported *UnsupportedError
-			if errors.As(err, &unsupported) {
-				ses.cancel(unsupported)
+			if errors.As(err, new(*UnsupportedError)) || errors.As(err, new(*CardLostError)) {
+				ses.cancel(err)
 				return
 			}
 			ses.s.drops.add(DropDamaged, 1)

@@ -34,6 +34,7 @@ type Options struct {
 	CUDA      *avcodec.HardwareDevice // the GPU that decodes. It may be nil
 	NoCUDA    string                  // why CUDA is nil, for the user
 	Lost      <-chan struct{}         // closed when the GPU does not answer any more. It may be nil
+	Closer    *Closer                 // of the GPU. nil = its decoders are closed at once
 	Installed bool                    // auto tries FFmpeg's nvv4l2dec and v4l2m2m decoders: for a Jetson
 	System    *sysav.System           // the machine's FFmpeg, for decoders that Library lacks. It may be nil
 	Queue     Turnstile               // passed around each call that may wait for the GPU's decoder. It may be nil
@@ -58,6 +59,8 @@ type Decoder struct {
 	engines   []engine // the one in use and those that can take over
 	described [][]byte // parameter sets of the session's description
 	dec       codec
+	lease     *lease // of dec where the GPU decodes, nil elsewhere
+	failed    bool   // the engine's context serves no more calls
 	health    health
 	log       *slog.Logger
 	now       func() time.Time
@@ -84,7 +87,8 @@ var _ capture.Decoder = (*Decoder)(nil)
 
 // New opens a decoder for the stream. The error is an *capture.UnsupportedError
 // for a codec that edgecam does not take, for a decoder that FFmpeg lacks, and
-// for "nvdec" where no GPU decodes.
+// for "nvdec" where no GPU decodes; a *capture.CardLostError where the GPU is lost that
+// "nvdec" means.
 func New(o Options) (*Decoder, error) {
 	own, ok := softwareDecoder(o.Info.Codec)
 	if !ok {
@@ -232,6 +236,11 @@ func (d *Decoder) forget() error {
 		return nil //nolint:nilerr // a lost card is dealt with when the unit is decoded
 	}
 	d.drain()
+	if d.engines[0].nvdec { // one that closes and one that is set up, each in its turn
+		d.dec.Lines(d.lines.line)
+		d.shut()
+		return d.openFirst()
+	}
 	if err := d.dec.Reopen(d.filter.sets()); err != nil {
 		return fmt.Errorf("decode access unit of camera %s: %w", d.opts.Camera, err)
 	}
@@ -267,7 +276,7 @@ func (d *Decoder) judge(u *unit, err error) error {
 		return &capture.UnsupportedError{
 			What: "pixel format " + fe.Format, Hint: "set the camera to 4:2:0, 8 or 10 bits",
 		}
-	case errors.As(err, new(*capture.UnsupportedError)):
+	case errors.As(err, new(*capture.UnsupportedError)), errors.As(err, new(*capture.CardLostError)):
 		return err
 	case errors.Is(err, avcodec.ErrExhausted):
 		d.lose(u, DropExhausted)
@@ -309,6 +318,9 @@ func (d *Decoder) resync() {
 
 // drain takes out what libavcodec holds back.
 func (d *Decoder) drain() {
+	if d.gone() != nil {
+		return
+	}
 	d.gate.draining = true
 	err := d.emptied()
 	d.gate.draining = false

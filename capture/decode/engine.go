@@ -168,11 +168,33 @@ func (d *Decoder) openEngine() error {
 	if e.system != nil {
 		return d.openSystem(e)
 	}
+	if e.nvdec {
+		return d.openOnCard(e, a)
+	}
 	dec, err := d.opts.Library.NewDecoder(a)
 	if err != nil {
 		return err
 	}
 	d.begins(e, dec)
+	return nil
+}
+
+func (d *Decoder) openOnCard(e engine, a avcodec.Options) error {
+	if isLost(d.opts.Lost) {
+		return errLost
+	}
+	end, err := d.opts.Closer.take()
+	if err != nil {
+		return err
+	}
+	dec, err := d.opts.Library.NewDecoder(a)
+	if err != nil {
+		end()
+		return err
+	}
+	d.begins(e, dec)
+	d.lease = &lease{closer: d.opts.Closer, close: dec.Close, ended: end}
+	d.surfaces.lease = d.lease
 	return nil
 }
 
@@ -191,7 +213,7 @@ func (d *Decoder) openSystem(e engine) error {
 
 // begins puts dec to work.
 func (d *Decoder) begins(e engine, dec codec) {
-	d.dec, d.health = dec, health{}
+	d.dec, d.lease, d.failed, d.health = dec, nil, false, health{}
 	d.pools.copies.Store(e.system != nil)
 	d.gate.late = e.blind() && d.gate.codec != capture.MJPEG
 	d.gate.strict = d.gate.late
@@ -213,6 +235,8 @@ func (d *Decoder) openFailed(err error) error {
 		he *avcodec.HardwareError
 	)
 	switch {
+	case errors.Is(err, errLost):
+		return &capture.CardLostError{}
 	case errors.As(err, &he):
 		return refused(d.engines[0].option(), he.Reason)
 	case errors.As(err, &oe) && oe.Err == nil:

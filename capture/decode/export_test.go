@@ -30,6 +30,12 @@ func (o Options) WithGuard(g framepool.Guard) Options {
 	return o
 }
 
+// Within bounds the closing of a decoder.
+func (c *Closer) Within(limit time.Duration) *Closer {
+	c.limit = limit
+	return c
+}
+
 // WithTimeout bounds calls into the system's FFmpeg.
 func (o Options) WithTimeout(t time.Duration) Options {
 	o.timeout = t

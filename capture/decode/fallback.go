@@ -5,6 +5,7 @@ import (
 
 	"edgecam/capture"
 	"edgecam/platform/avcodec"
+	"edgecam/platform/cuda"
 )
 
 // health is what is known of a hardware engine: whether it works at all.
@@ -82,7 +83,9 @@ func (d *Decoder) run(u *unit, parts [][]byte) error {
 		cause := d.gone()
 		if cause == nil {
 			err = d.feed(u, parts)
-			cause = d.health.verdict(d.engines[0], u, err)
+			if cause = d.fatal(err); cause == nil {
+				cause = d.health.verdict(d.engines[0], u, err)
+			}
 		}
 		if cause == nil {
 			return err
@@ -99,31 +102,72 @@ func (d *Decoder) run(u *unit, parts [][]byte) error {
 	}
 }
 
-// gone says whether the GPU that decodes is lost.
+// gone says whether the GPU that decodes is lost, or its context is to this decoder:
+// neither may be called any more.
 func (d *Decoder) gone() error {
 	if !d.engines[0].nvdec {
 		return nil
 	}
-	select {
-	case <-d.opts.Lost:
+	if d.failed || isLost(d.opts.Lost) {
 		return errLost
+	}
+	return nil
+}
+
+func isLost(lost <-chan struct{}) bool {
+	select {
+	case <-lost:
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 
-// shut closes the engine. A GPU that is lost may never answer: then the closing
-// is left to itself, like the call that the GPU's owner gave up.
+// fatal gives the error of a call after which the GPU's context serves no more, and
+// tells the card before anybody makes the next one.
+func (d *Decoder) fatal(err error) error {
+	var de *avcodec.DriverError
+	if !d.engines[0].nvdec || !errors.As(err, &de) {
+		return nil
+	}
+	sticky := cuda.StickyNamed(de.Call, de.Name, de.Text)
+	if sticky == nil {
+		return nil
+	}
+	d.failed = true
+	d.opts.Closer.failed(sticky)
+	if d.opts.Closer != nil && d.opts.Closer.lost() {
+		return errLost
+	}
+	return sticky
+}
+
+// shut closes the engine, the GPU's in its turn and without waiting for it.
 func (d *Decoder) shut() {
-	if d.gone() != nil {
-		go d.dec.Close()
+	if d.lease == nil {
+		d.dec.Close()
 		return
 	}
-	d.dec.Close()
+	d.lease.end()
+	d.dec, d.lease = shutDown{}, nil
 }
+
+// shutDown stands for a decoder that is not the session's any more.
+type shutDown struct{}
+
+func (shutDown) Decode(avcodec.Unit, func(*avcodec.Picture)) error { return avcodec.ErrClosed }
+func (shutDown) Drain(func(*avcodec.Picture)) error                { return avcodec.ErrClosed }
+func (shutDown) Reopen([][]byte) error                             { return avcodec.ErrClosed }
+func (shutDown) Strict(bool)                                       {}
+func (shutDown) Blocks(int)                                        {}
+func (shutDown) Lines(func(avcodec.Line))                          {}
+func (shutDown) Close()                                            {}
 
 // giveUp ends the session of a decoder that has no other engine.
 func (d *Decoder) giveUp(cause error) error {
+	if errors.Is(cause, errLost) || d.failed {
+		return &capture.CardLostError{}
+	}
 	if he := new(avcodec.HardwareError); errors.As(cause, &he) {
 		return refused(d.engines[0].option(), he.Reason)
 	}
@@ -165,6 +209,9 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 			return errLost
 		}
 		defer q.Leave(t)
+		if err := d.gone(); err != nil { // while the turn came
+			return err
+		}
 	}
 	if d.opts.fail != nil {
 		if err := d.opts.fail(d.engines[0], u); err != nil {

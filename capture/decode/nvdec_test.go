@@ -5,7 +5,6 @@ package decode_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -392,21 +391,27 @@ func TestNVDECFallsBackInBetween(t *testing.T) {
 	fake.CheckIdle(t)
 }
 
-// TestNVDECFailsInBetween: a GPU that breaks down costs two groups of pictures.
+// TestNVDECFailsInBetween: a GPU that breaks down is left at once where it says that
+// its context serves no more calls, "unknown" among them, and at the second group of
+// pictures where the stream may be at fault.
 func TestNVDECFailsInBetween(t *testing.T) {
 	fake := nvdectest.Run(t)
 	if fake == nil {
 		return
 	}
-	for _, how := range []string{"decode_fails", "map_fails"} {
-		t.Run(how, func(t *testing.T) {
+	for _, c := range []struct {
+		how        string
+		code, from int
+	}{{"decode_fails", 719, 20}, {"map_fails", 719, 20}, {"map_fails", 999, 20}, {"map_fails", 1, 30}} {
+		how := c.how
+		t.Run(fmt.Sprint(how, c.code), func(t *testing.T) {
 			clip := gops(t, "h264", 50)
 			dev := gpu(t)
 			d := forClip(t, clip, decode.Options{CUDA: dev})
 			s := &deviceSink{t: t, fake: fake}
 			for i := range clip.Units {
 				if i == 14 {
-					fake.Set(how, 719)
+					fake.Set(how, c.code)
 					defer fake.Set(how, 0)
 				}
 				err := d.Decode(unit(clip, i), s.emit)
@@ -414,7 +419,7 @@ func TestNVDECFailsInBetween(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if !slices.Equal(s.device, span(0, 14)) || !slices.Equal(s.host, span(30, 50)) {
+			if !slices.Equal(s.device, span(0, 14)) || !slices.Equal(s.host, span(c.from, 50)) {
 				t.Errorf("frames of units %v on the gpu, %v by software", s.device, s.host)
 			}
 			if i := d.Info(); i.Name != "h264" || !strings.HasPrefix(i.Note, "not decoded by h264 (nvdec): ") {
@@ -435,15 +440,15 @@ func TestNVDECLost(t *testing.T) {
 		return
 	}
 	clip := gops(t, "h264", 40)
-	lost := make(chan struct{})
-	dev := gpu(t)
-	d := forClip(t, clip, decode.Options{CUDA: dev, Lost: lost})
+	dev, on := gpu(t), newLentCard()
+	closer := on.closer(t, decode.NewQueue(4))
+	d := forClip(t, clip, decode.Options{CUDA: dev, Lost: on.Lost(), Closer: closer})
 	s := &deviceSink{t: t, fake: fake, keep: true}
 	for i := range clip.Units {
 		if i == 4 {
 			s.keep = false
 			fake.Set("hangs", 1)
-			close(lost)
+			on.Lose(errTest)
 			for _, f := range s.held {
 				f.Release()
 			}
@@ -461,11 +466,12 @@ func TestNVDECLost(t *testing.T) {
 	if i := d.Info(); i.Note != "not decoded by h264 (nvdec): the GPU was lost" {
 		t.Errorf("info %+v", i)
 	}
-	fake.Set("hangs", 0)
-	dev.Close()
-	for fake.Count("contexts") > 0 { // ends with the test's time limit if one is forgotten
-		runtime.Gosched()
+	closer.Close(dev.Close)
+	if fake.Count("decoders") != 1 || closer.Open() != 1 || on.held() == 0 {
+		t.Errorf("%d decoders are open, %d are counted", fake.Count("decoders"), closer.Open())
 	}
+	fake.Set("hangs", 0)
+	on.free(t)
 	fake.CheckIdle(t)
 }
 

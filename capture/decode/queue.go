@@ -27,8 +27,9 @@ type Turn struct {
 
 // Queue is a Turnstile of a few places. Who has the oldest access unit goes
 // first, so that no camera falls behind the others while all of them wait.
-// Set-ups have a place of their own, and go in the order in which they came.
-// Nobody who waits holds a thread. Safe for concurrent use.
+// Set-ups have a place of their own, which they share with what Later takes, and
+// go in the order in which they came. Nobody who waits holds a thread. Safe for
+// concurrent use.
 type Queue struct {
 	mu      sync.Mutex
 	places  lane
@@ -48,7 +49,9 @@ type lane struct {
 type waiter struct {
 	received time.Time // zero where arrival alone counts
 	arrived  uint64
+	setUp    bool
 	turn     chan struct{} // closed when it has its place
+	run      func()        // in place of turn: what is done there
 	index    int           // in the heap; -1 = it has left it
 }
 
@@ -61,18 +64,18 @@ func NewQueue(places int) *Queue {
 func (q *Queue) Enter(t Turn, lost <-chan struct{}) bool {
 	q.mu.Lock()
 	l := q.laneOf(t)
+	w := &waiter{setUp: t.SetUp}
 	if l.free > 0 {
 		l.free--
-		q.insideLocked(t)
+		q.letInLocked(w)
 		q.mu.Unlock()
 		return true
 	}
-	w := &waiter{arrived: q.arrived, turn: make(chan struct{})}
+	w.turn = make(chan struct{})
 	if !t.SetUp {
 		w.received = t.Received
 	}
-	q.arrived++
-	heap.Push(&l.waiting, w)
+	q.waitLocked(l, w)
 	q.mu.Unlock()
 	select {
 	case <-w.turn:
@@ -92,11 +95,54 @@ func (q *Queue) laneOf(t Turn) *lane {
 	return &q.places
 }
 
-// insideLocked notes that a caller was let in.
-func (q *Queue) insideLocked(t Turn) {
-	if t.SetUp {
+// Later has f called on a goroutine of its own, in the place of set-ups and when its
+// turn comes. It is for closing decoders: either holds the driver's locks, and one
+// that closes makes room for one that is set up after it.
+func (q *Queue) Later(f func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := &waiter{run: f}
+	if q.setUps.free > 0 {
+		q.setUps.free--
+		q.letInLocked(w)
+		return
+	}
+	q.waitLocked(&q.setUps, w)
+}
+
+func (q *Queue) waitLocked(l *lane, w *waiter) {
+	w.arrived = q.arrived
+	q.arrived++
+	heap.Push(&l.waiting, w)
+}
+
+// letInLocked gives a waiter the place that was taken for it.
+func (q *Queue) letInLocked(w *waiter) {
+	if w.setUp {
 		q.began = time.Now()
 	}
+	switch {
+	case w.run != nil:
+		go q.carryOut(w.run)
+	case w.turn != nil:
+		close(w.turn)
+	}
+}
+
+func (q *Queue) carryOut(f func()) {
+	f()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.passOnLocked(&q.setUps)
+}
+
+// passOnLocked gives a place that has become free to the next one.
+func (q *Queue) passOnLocked(l *lane) {
+	if len(l.waiting) == 0 {
+		l.free++
+		return
+	}
+	q.letInLocked(heap.Pop(&l.waiting).(*waiter)) //nolint:forcetypeassert // the heap holds nothing else
 }
 
 // withdraw takes a waiter out; false when it has been given a place.
@@ -121,14 +167,7 @@ func (q *Queue) Leave(t Turn) {
 		}
 		q.setUp += (took - q.setUp) / 8
 	}
-	l := q.laneOf(t)
-	if len(l.waiting) == 0 {
-		l.free++
-		return
-	}
-	w := heap.Pop(&l.waiting).(*waiter) //nolint:forcetypeassert // the heap holds nothing else
-	q.insideLocked(t)
-	close(w.turn)
+	q.passOnLocked(q.laneOf(t))
 }
 
 // SetUpTime is what setting up a decoder takes; 0 before the first.
@@ -138,7 +177,7 @@ func (q *Queue) SetUpTime() time.Duration {
 	return q.setUp
 }
 
-// Waiting is how many callers wait for a place, and for their set-up.
+// Waiting is how many callers wait for a place, and how many set-ups and closes do.
 func (q *Queue) Waiting() (places, setUps int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -163,3 +163,39 @@ func TestQueueIsFair(t *testing.T) {
 		}
 	})
 }
+
+// Decoders are closed where others are set up, one at a time and in the order in which
+// they come; those who wait when the card is lost go away, and closing goes on.
+func TestQueueLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{q: decode.NewQueue(2), lost: make(chan struct{})}
+		setUp := decode.Turn{Received: start, SetUp: true}
+		later := func(name string) {
+			l.q.Later(func() {
+				l.note(name)
+				time.Sleep(time.Second) // bubble time
+			})
+			synctest.Wait()
+		}
+		later("close 1")
+		later("close 2")
+		l.come("set up 1", setUp, time.Second)
+		later("close 3")
+		l.come("set up 2", setUp, time.Second)
+		l.come("decode", received(1), time.Second)
+		l.want(t, "close 1", "decode")
+		time.Sleep(2500 * time.Millisecond)
+		l.want(t, "close 1", "decode", "close 2", "set up 1")
+		if _, n := l.q.Waiting(); n != 2 {
+			t.Errorf("%d wait", n)
+		}
+		close(l.lost)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		l.want(t, "close 1", "decode", "close 2", "set up 1", "set up 2 gave up", "close 3")
+		time.Sleep(time.Second)
+		if got := l.q.SetUpTime(); got != time.Second {
+			t.Errorf("a set-up takes %v", got)
+		}
+	})
+}

@@ -14,6 +14,7 @@ type surfaces struct {
 	filter  *filter
 	log     *slog.Logger
 	readers int // pictures of the geometry of now that readers may hold
+	lease   *lease
 }
 
 // size is avcodec.Options.Surfaces: like a pool's slots, counted out for the
@@ -50,18 +51,9 @@ func (s *surfaces) frame(p *avcodec.Picture, m framepool.Meta) (f *framepool.Fra
 	return framepool.NewDeviceFrame(m, plane, s.release(kept)), ""
 }
 
-// release gives the surface back, and does not wait for a GPU that is lost.
+// release gives the surface back to the decoder that it is of.
 func (s *surfaces) release(kept *avcodec.Surface) func() {
-	lost := s.opts.Lost
-	if lost == nil {
-		return kept.Release
-	}
-	return func() {
-		select {
-		case <-lost:
-			go kept.Release()
-		default:
-			kept.Release()
-		}
-	}
+	of := s.lease
+	of.lend()
+	return func() { of.back(kept.Release) }
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"edgecam/infer"
 	"edgecam/infer/ort"
@@ -91,10 +90,6 @@ func demandsGPU(cfg *config.Config) string {
 	return ""
 }
 
-// hastyCall is what a call to a card may take where there is another one: to move
-// its cameras is cheaper than to wait.
-const hastyCall = 3 * time.Second
-
 // openGPUs opens the cards that the configuration means. No card at all is an
 // error only where one is demanded. Where every card is meant and only some can
 // serve, those do, unless all are demanded.
@@ -118,7 +113,7 @@ func (in *inference) openGPUs(ctx context.Context, cfg *config.Config, box platf
 	}
 	var first error
 	for _, card := range cards {
-		gpu, err := pipeline.OpenGPU(ctx, in.gpuOptions(cfg, card, len(cards), box, driver, codecs, logger))
+		gpu, err := pipeline.OpenGPU(ctx, in.gpuOptions(cfg, card, box, driver, codecs, logger))
 		if err == nil {
 			in.gpus = append(in.gpus, gpu)
 			continue
@@ -160,8 +155,8 @@ func cardsMeant(device string, box platform.Platform) ([]platform.GPU, error) {
 	return discrete, nil
 }
 
-func (in *inference) gpuOptions(cfg *config.Config, card platform.GPU, cards int, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) pipeline.GPUOptions {
-	o := pipeline.GPUOptions{
+func (in *inference) gpuOptions(cfg *config.Config, card platform.GPU, box platform.Platform, driver *cuda.Driver, codecs *avcodec.Library, logger *slog.Logger) pipeline.GPUOptions {
+	return pipeline.GPUOptions{
 		Driver: driver, Card: card, Memory: cfg.GPU.Memory, Codecs: codecs, Logger: logger,
 		NMSIoU: in.engine.NMSIoU,
 		Engine: ort.DeviceOptions{
@@ -171,10 +166,6 @@ func (in *inference) gpuOptions(cfg *config.Config, card platform.GPU, cards int
 			Changed: func(i infer.Info) { report(logger, i) },
 		},
 	}
-	if cards > 1 {
-		o.CallTimeout = hastyCall
-	}
-	return o
 }
 
 func (in *inference) closeGPUs() {

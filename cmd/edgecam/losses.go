@@ -74,7 +74,7 @@ func (w *lossWatch) run(ctx context.Context, c cards) error {
 		}
 		if err := c.LostErr(); err != nil {
 			w.remember()
-			return fmt.Errorf("no gpu answers any more, and only a new process can have one back: ending, for a restart: %w", err)
+			return fmt.Errorf("no gpu answers any more, and none came back: ending, for a restart: %w", err)
 		}
 	}
 }

@@ -161,10 +161,17 @@ func (e *DeviceEngine) profiled(ctx context.Context, l *lane, load func(onnxrunt
 }
 
 // await runs f, which no context reaches, on a goroutine of its own, and leaves
-// it behind when ctx ends or the device is lost.
+// it behind when ctx ends or the device is lost. It holds the device until f is over.
 func (e *DeviceEngine) await(ctx context.Context, f func() error) error {
+	end, err := e.dev.Hold()
+	if err != nil {
+		return err
+	}
 	done := make(chan error, 1)
-	go func() { done <- f() }()
+	go func() {
+		defer end()
+		done <- f()
+	}()
 	select {
 	case err := <-done:
 		return err

@@ -247,7 +247,9 @@ func (e *DeviceEngine) build(precision, dir string) ([]byte, error) {
 		}
 		return nil, err
 	}
-	m.session.Close()
+	if e.dev.Err() == nil { // what was made on a lost device is left alone
+		m.session.Close()
+	}
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errors.New("it cannot take the whole model")
@@ -353,7 +355,10 @@ func (e *DeviceEngine) swap(l *lane, precision string) error {
 		}
 		return err
 	}
-	old.free() // not on the device's goroutine: serving goes on meanwhile
+	// Not on the device's goroutine: serving goes on meanwhile.
+	if err := e.await(context.Background(), func() error { old.free(); return nil }); err != nil {
+		return err
+	}
 	e.note(func(i *infer.Info) {
 		i.Provider, i.Precision, i.ProbeMS = providerTensorRT, precision, ms(l.times[0])
 		clearGraphs(i)

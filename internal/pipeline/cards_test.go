@@ -40,13 +40,25 @@ const patientCall = 15 * time.Second
 
 func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)) *cards {
 	t.Helper()
-	logger := slog.New(slog.DiscardHandler)
+	return startCardsAs(t, n, cameras, cardsOf{decoder: "software", logger: slog.New(slog.DiscardHandler)}, before...)
+}
+
+// cardsOf says how cards are used.
+type cardsOf struct {
+	decoder string
+	nvdec   *avcodec.Library // decodes on the cards, which have different numbers then; nil = the cards do not decode
+	logger  *slog.Logger
+}
+
+func startCardsAs(t *testing.T, n, cameras int, of cardsOf, before ...func(*pipeline.Pipeline)) *cards {
+	t.Helper()
+	logger := of.logger
 	s, err := sim.New(sim.Options{Cameras: make([]sim.Camera, cameras), Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := configOf(s, cameras, func(c *config.Camera) {
-		c.Decoder, c.Detect.FPS = "software", 1 // the processor carries the kernels out
+		c.Decoder, c.Detect.FPS = of.decoder, 1 // the processor carries the kernels out
 	})
 	codecs, err := avcodec.Open()
 	if err != nil {
@@ -56,10 +68,14 @@ func startCards(t *testing.T, n, cameras int, before ...func(*pipeline.Pipeline)
 	b := &cards{box: &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}}
 	for i := range n {
 		card := testkit.NewCard(t)
+		index := 0 // each has a driver of its own, where it is the first
+		if of.nvdec != nil {
+			index = i
+		}
 		gpu, err := pipeline.OpenGPU(t.Context(), pipeline.GPUOptions{
-			Driver: cuda.New(cuda.Options{Library: card.Driver}),
-			Card: platform.GPU{ // each has a driver of its own, where it is the first
-				Name: "stand-in", UUID: fmt.Sprintf("GPU-%d", i), CanMapHost: true, HostRegisterSupported: true, NUMANode: -1,
+			Driver: cuda.New(cuda.Options{Library: card.Driver}), Codecs: of.nvdec,
+			Card: platform.GPU{
+				Index: index, Name: "stand-in", UUID: fmt.Sprintf("GPU-%d", i), CanMapHost: true, HostRegisterSupported: true, NUMANode: -1,
 			},
 			Engine: ort.DeviceOptions{Library: card.ONNXRuntime, Model: model, Provider: "cuda", MaxBatch: 2},
 			Memory: "mapped", CallTimeout: patientCall, Logger: logger,
@@ -150,10 +166,9 @@ func TestCamerasMoveFromALostCard(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, *cards){
 		"by an error":          func(_ *testing.T, b *cards) { b.cards[0].FailCall("cuLaunchKernel", cuda.CodeLaunchFailed, 0) },
 		"by a call that hangs": func(_ *testing.T, b *cards) { b.cards[0].Block("cuLaunchKernel") },
-		"with its context": func(t *testing.T, b *cards) {
-			err := b.OnGPU(t.Context(), "GPU-0", "destroy", (*cuda.Context).Destroy)
-			if lost := new(cuda.LostError); !errors.As(err, &lost) || cuda.Faulted(err) {
-				t.Errorf("the context is destroyed: %v", err)
+		"taken away": func(t *testing.T, b *cards) {
+			if err := b.TakeAway("GPU-0"); !errors.As(err, new(*cuda.LostError)) || cuda.Faulted(err) {
+				t.Errorf("the card is taken away: %v", err)
 			}
 		},
 	} {

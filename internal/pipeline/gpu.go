@@ -52,6 +52,7 @@ type GPU struct {
 	decoder   *avcodec.HardwareDevice // nil where it does not decode
 	noDecoder string                  // why
 	queue     *decode.Queue           // in front of decoder; nil where it does not decode
+	closer    *decode.Closer          // of decoder and its decoders; nil where it does not decode
 	engines   int                     // of decoder; 0 = unknown
 	engine    *ort.DeviceEngine
 	how       *strategies
@@ -109,7 +110,27 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
-// again opens a lost card anew, after Close and once nothing uses it any more.
+// busy says what still works in the context of a lost card, after Close; "" = nothing
+// does, and nothing of it will be called or freed any more. What closing would have had
+// to ask the card for is left behind: sessions of the engine, streams, memory.
+func (g *GPU) busy() string {
+	decoders := 0
+	if g.closer != nil {
+		decoders = g.closer.Open()
+	}
+	users := g.driver.Users(g.card.Index)
+	switch {
+	case g.driver.Stuck() > 0 && users > 0:
+		return fmt.Sprintf("%d calls still hang in the driver", g.driver.Stuck())
+	case decoders > 0:
+		return fmt.Sprintf("%d decoders are still being closed", decoders)
+	case users > 0:
+		return "not all that was open on it is closed yet"
+	}
+	return ""
+}
+
+// again opens a lost card anew, after Close and once it is not busy any more.
 func (g *GPU) again(ctx context.Context) (*GPU, error) {
 	o := g.options
 	o.reset, o.life = true, g.life+1
@@ -134,6 +155,9 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	}
 	if g.decoder != nil {
 		g.openQueue(ctx)
+		if g.closer, err = decode.NewCloser(g.queue, g.dev); err != nil {
+			return err
+		}
 	}
 	return g.openModel(ctx, o)
 }
@@ -218,6 +242,14 @@ func (g *GPU) NoDecoder() string { return g.noDecoder }
 // Lost is closed when the card does not answer any more.
 func (g *GPU) Lost() <-chan struct{} { return g.dev.Lost() }
 
+// lostOrNever is Lost, or nil without a card.
+func (g *GPU) lostOrNever() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	return g.Lost()
+}
+
 // Strategy says how pictures come to the card's kernels, in one word and in a
 // sentence.
 func (g *GPU) Strategy() (strategy, why string) {
@@ -274,9 +306,18 @@ func (g *GPU) close() {
 	}
 	g.report("close gpu viewers", g.dev.DoWithin(context.Background(), "close viewers", gpuStepLimit, g.closeCard))
 	if g.decoder != nil {
-		g.decoder.Close()
+		g.closeDecoder()
 	}
 	g.report("close gpu", g.dev.Close())
+}
+
+// closeDecoder gives the decoder back behind its decoders.
+func (g *GPU) closeDecoder() {
+	if g.closer == nil { // it was never handed out
+		g.decoder.Close()
+		return
+	}
+	g.closer.Close(g.decoder.Close)
 }
 
 // report logs what went wrong at the end. A card that is lost says so to
@@ -327,7 +368,7 @@ func (g *GPU) serve(o *decode.Options) {
 		o.Mapper = g.mapper
 	}
 	o.Installed = o.Installed || g.card.Integrated
-	o.CUDA, o.NoCUDA, o.Lost = g.decoder, g.noDecoder, g.dev.Lost()
+	o.CUDA, o.NoCUDA, o.Lost, o.Closer = g.decoder, g.noDecoder, g.dev.Lost(), g.closer
 	if g.queue != nil {
 		o.Queue = g.queue
 	}

@@ -11,10 +11,10 @@ import (
 	"edgecam/platform/cuda"
 )
 
-// The rehearsal of a loss destroys one card's context, or makes it fail as a faulty
-// kernel does, and reports what became of its cameras.
+// The rehearsal of a loss takes one card away, or makes it fail as a faulty kernel
+// does, and reports what became of its cameras.
 func TestRehearsedLoss(t *testing.T) {
-	t.Run("context", func(t *testing.T) { rehearseLoss(t, false, "201") })
+	t.Run("taken away", func(t *testing.T) { rehearseLoss(t, false, "taken away") })
 	t.Run("trap", func(t *testing.T) { rehearseLoss(t, true, "719") })
 }
 
@@ -70,5 +70,8 @@ func rehearseLoss(t *testing.T, trap bool, code string) {
 	}
 	if err := b.OnGPU(t.Context(), "GPU-9", "ask", func(*cuda.Context) error { return nil }); err == nil {
 		t.Error("there is a GPU-9")
+	}
+	if err := b.TakeAway("GPU-9"); err == nil {
+		t.Error("a GPU-9 was taken away")
 	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,6 +49,21 @@ func (p *Pipeline) OnGPU(ctx context.Context, uuid, name string, f func(*cuda.Co
 		return fmt.Errorf("%s: there is no gpu %s at work", name, uuid)
 	}
 	return g.dev.Do(ctx, name, f)
+}
+
+// errTakenAway is why a card is lost that TakeAway took.
+var errTakenAway = errors.New("it was taken away for a rehearsal")
+
+// TakeAway has a card be lost. Nothing calls it from now on but to close what is open
+// on it, and its context lives until that is done, as with any loss. The error is the
+// *cuda.LostError of the card.
+func (p *Pipeline) TakeAway(uuid string) error {
+	g := p.gpu(uuid)
+	if g == nil {
+		return fmt.Errorf("take a gpu away: there is no gpu %s at work", uuid)
+	}
+	g.dev.Lose(errTakenAway)
+	return g.dev.Err()
 }
 
 func (p *Pipeline) gpu(uuid string) *GPU {

@@ -190,9 +190,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	for _, r := range p.cameras {
-		<-r.done
-	}
+	p.awaitStopped(slices.Collect(maps.Values(p.cameras)))
 	p.awaitLeft()
 	for _, b := range p.bays {
 		for _, s := range b.all() {
@@ -336,9 +334,7 @@ func (p *Pipeline) stop(ids []string) {
 		delete(p.cameras, id)
 	}
 	p.mu.Unlock()
-	for _, r := range ending {
-		<-r.done
-	}
+	p.awaitStopped(ending)
 }
 
 // discard gives back what newCamera took for a camera that never ran.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -171,9 +170,9 @@ func (p *Pipeline) startStationLocked(s *station) {
 }
 
 // watch looks after one card: when it is lost its cameras move to the others, and
-// it is opened again behind the scenes. Where there is no other, everything stays
-// as it is: pictures that the processor decodes go on, and whoever runs the
-// process decides.
+// it is opened again behind the scenes. Where there is no other they stay: pictures
+// that the processor can decode go on, without analysis, and all of them have the card
+// again when it is back. Whoever runs the process may end it before that.
 func (p *Pipeline) watch(ctx context.Context, b *bay) {
 	for gpu := p.cardOf(b); gpu != nil; gpu = p.cardOf(b) {
 		select {
@@ -231,13 +230,17 @@ func (p *Pipeline) lookAtOthers() {
 	looking.Wait()
 }
 
-// rebalance moves cameras off lost cards, and so that no card has much more than
-// its share. p.reload is held.
+// rebalance moves cameras off lost cards, back to one that was opened again, and so
+// that no card has much more than its share. p.reload is held.
 func (p *Pipeline) rebalance() {
 	p.mu.Lock()
 	usable := p.usableLocked()
 	if p.closed || !anyOf(usable) {
+		closed := p.closed
 		p.mu.Unlock()
+		if !closed {
+			p.closeEmpty()
+		}
 		return
 	}
 	ids, cameras := p.placedLocked("")
@@ -247,13 +250,28 @@ func (p *Pipeline) rebalance() {
 		to[ids[i]] = cameras[i].Device
 		p.homes[ids[i]] = cameras[i].Device
 	}
+	for i, id := range ids { // that stayed with their card although it was lost
+		if at := cameras[i].Device; usable[at] && p.strandedLocked(id, p.bays[at]) {
+			to[id] = at
+		}
+	}
 	current := p.current
 	p.mu.Unlock()
 	if len(to) > 0 {
-		p.logger.Warn("cameras move to other gpus", "cameras", slices.Sorted(maps.Keys(to)))
+		p.logger.Warn("cameras move", "cameras", slices.Sorted(maps.Keys(to)))
 		p.remake(slices.Sorted(maps.Keys(to)), current.Cameras)
 	}
 	p.closeEmpty()
+}
+
+// strandedLocked says whether a camera is on a station of the bay's that has ended.
+func (p *Pipeline) strandedLocked(id string, b *bay) bool {
+	r, ok := p.cameras[id]
+	if !ok {
+		return false
+	}
+	st := r.cam.station()
+	return st != nil && !slices.Contains(b.all(), st)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -267,16 +285,18 @@ func isClosed(c <-chan struct{}) bool {
 
 func anyOf(all []bool) bool { return slices.Contains(all, true) }
 
-// closeEmpty ends the stations of lost cards that no camera is on any more.
+// closeEmpty ends the stations of lost cards that no camera is on any more, or that no
+// camera can leave as there is no other card: nothing is analysed there either way.
 func (p *Pipeline) closeEmpty() {
 	p.mu.Lock()
+	alone := !anyOf(p.usableLocked())
 	used := make([]bool, len(p.bays))
 	for _, at := range p.homes {
 		used[at] = true
 	}
 	var ending []*bay
 	for i, b := range p.bays {
-		if b.lost && !used[i] && !b.empty && len(p.left) == 0 {
+		if b.lost && (alone || !used[i]) && !b.empty && len(p.left) == 0 {
 			ending = append(ending, b)
 		}
 	}
@@ -293,127 +313,6 @@ func (p *Pipeline) closeEmpty() {
 		p.mu.Lock()
 		b.empty = true
 		p.mu.Unlock()
-	}
-}
-
-// reopen opens a lost card again, as soon as nothing uses it any more. It gives
-// false when ctx ends.
-func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
-	for wait := reopenFirst; ; wait = min(2*wait, reopenLongest) {
-		if !p.sleepBefore(ctx, b, wait) {
-			return false
-		}
-		p.settle()
-		p.mu.Lock()
-		empty, was := b.empty, b.st
-		p.mu.Unlock()
-		if !empty {
-			continue
-		}
-		if n := was.gpu.driver.Stuck(); n > 0 {
-			p.failed(b, fmt.Sprintf("%d calls still hang in the driver", n))
-			continue
-		}
-		gpu, err := was.gpu.again(ctx)
-		if ctx.Err() != nil {
-			if err == nil {
-				gpu.Close()
-			}
-			return false
-		}
-		if err != nil {
-			p.failed(b, fmt.Sprintf("opening it again: %v", err))
-			continue
-		}
-		more, err := p.openBeside(ctx, gpu, was.key.model)
-		if err != nil {
-			gpu.Close()
-			p.failed(b, fmt.Sprintf("opening it again: %v", err))
-			continue
-		}
-		if p.takeBack(b, gpu, more) {
-			return true
-		}
-	}
-}
-
-// settle tries to clear lost cards of what was slow to leave them.
-func (p *Pipeline) settle() {
-	p.reload.Lock()
-	defer p.reload.Unlock()
-	p.mu.Lock()
-	still := p.left[:0]
-	for _, r := range p.left {
-		if !isClosed(r.done) {
-			still = append(still, r)
-		}
-	}
-	clear(p.left[len(still):])
-	p.left = still
-	p.mu.Unlock()
-	p.rebalance()
-}
-
-func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) bool {
-	p.logger.Info("gpu is opened again later", "gpu", p.cardOf(b).card.Index, "in", wait)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// failed notes why a lost card could not be opened again.
-func (p *Pipeline) failed(b *bay, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b.note = text
-	p.logger.Warn("gpu cannot be opened again", "gpu", b.st.gpu.card.Index, "err", text)
-}
-
-// takeBack puts a card that was opened again in its bay, with its models and with
-// cameras. It is false where the models have changed meanwhile.
-func (p *Pipeline) takeBack(b *bay, gpu *GPU, models map[string]Loaded) bool {
-	p.reload.Lock()
-	defer p.reload.Unlock()
-	models[b.st.key.model] = Loaded{GPU: gpu}
-	p.mu.Lock()
-	fits := true
-	for _, e := range p.models {
-		_, ok := models[e.key]
-		fits = fits && (ok || e.refused != "")
-	}
-	if p.closed || !fits {
-		closed := p.closed
-		p.mu.Unlock()
-		closeAll(models)
-		gpu.Close()
-		return closed
-	}
-	if isClosed(p.outage) {
-		p.outage = make(chan struct{})
-	}
-	b.stations = map[string]*station{}
-	for key, l := range models {
-		b.stations[key] = p.newStation(key, l, true)
-	}
-	b.st = b.stations[p.models[config.DefaultModel].key]
-	b.lost, b.note, b.opened, b.empty = false, "", true, false
-	for _, s := range b.all() {
-		p.startStationLocked(s)
-	}
-	p.mu.Unlock()
-	p.logger.Info("gpu is back", "gpu", gpu.card.Index)
-	p.rebalance()
-	return true
-}
-
-func closeAll(models map[string]Loaded) {
-	for _, l := range models {
-		l.GPU.closeModel()
 	}
 }
 
@@ -484,6 +383,26 @@ func awaitAll(ending []*running, limit time.Duration) (left []*running) {
 		}
 	}
 	return left
+}
+
+// awaitStopped waits for cameras to end, for those whose card is lost no longer than
+// leaveWait: what is still in their decoders is of no interest.
+func (p *Pipeline) awaitStopped(ending []*running) {
+	var slow []*running
+	for _, r := range ending {
+		select {
+		case <-r.done:
+		case <-r.cam.gpu().lostOrNever():
+			slow = append(slow, r)
+		}
+	}
+	left := awaitAll(slow, leaveWait)
+	for _, r := range left {
+		r.cam.retire()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, left...)
 }
 
 // awaitLeft gives cameras that hang in a lost card a last chance to end.

@@ -12,7 +12,7 @@ import (
 // Card is a graphics card that is not there, for tests of everything above the
 // driver: a stand-in for libcuda that carries kernels out on the processor, and
 // a stand-in for the GPU build of ONNX Runtime over the one for the processor.
-// Every card has a state of its own. The functions script it; the stand-ins'
+// Every card has a state of its own, at either index of its driver's two. The functions script it; the stand-ins'
 // sources say what each does.
 type Card struct {
 	Driver      string // path of libcuda
@@ -43,7 +43,7 @@ const (
 // NewCard builds the stand-ins.
 func NewCard(tb testing.TB) *Card {
 	tb.Helper()
-	c := &Card{Driver: FakeCUDA(tb), ONNXRuntime: filepath.Join(tb.TempDir(), "libonnxruntime.so.1")}
+	c := &Card{Driver: FakeCUDA(tb, "-DCOUNT=2"), ONNXRuntime: filepath.Join(tb.TempDir(), "libonnxruntime.so.1")}
 	Library(tb, c.ONNXRuntime, "gcc", "-O1", "-w", "-pthread", filepath.Join(Root(tb), "platform/onnxruntime/testdata/fakeort.c"), "-ldl",
 		fmt.Sprintf("-DREAL=%q", ONNXRuntime(tb)))
 	var kernels func(run uintptr)

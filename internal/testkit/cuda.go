@@ -6,9 +6,9 @@ import (
 )
 
 // FakeCUDA builds the stand-in for libcuda of platform/cuda and gives its path.
-func FakeCUDA(tb testing.TB) string {
+func FakeCUDA(tb testing.TB, flags ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), "libcuda.so.550.54.14")
-	Library(tb, out, "gcc", "-O1", "-pthread", filepath.Join(Root(tb), "platform/cuda/testdata/fakecuda.c"))
+	Library(tb, out, "gcc", append([]string{"-O1", "-pthread", filepath.Join(Root(tb), "platform/cuda/testdata/fakecuda.c")}, flags...)...)
 	return out
 }

@@ -296,7 +296,23 @@ func (d *Decoder) run(n C.int64_t, pts int64, fn func(*Picture)) error {
 	return d.verdict(first)
 }
 
+// verdict is what became of a unit, in the driver's words where it failed.
 func (d *Decoder) verdict(code int) error {
+	said := C.GoString(&d.c.refused[0])
+	if said == "" {
+		said = C.GoString(&d.c.failed[0])
+	}
+	failure := driverError(said)
+	if failure == nil {
+		return d.outcome(code)
+	}
+	if failure.Err = d.outcome(code); failure.Err == nil {
+		failure.Err = codeError(tag("EXT "))
+	}
+	return failure
+}
+
+func (d *Decoder) outcome(code int) error {
 	lost := int64(d.c.exhausted) - d.exhausted
 	d.exhausted += lost
 	switch {

@@ -1,6 +1,7 @@
 package avcodec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -23,6 +24,34 @@ type HardwareError struct {
 }
 
 func (e *HardwareError) Error() string { return "decode on the gpu: " + e.Reason }
+
+// DriverError says which call of the GPU's driver failed, with the driver's words. Err
+// is what that means for the stream: a *HardwareError, or an *Error of libavcodec's.
+type DriverError struct {
+	Call string // e.g. cuvidMapVideoFrame
+	Name string // of the driver's code, e.g. CUDA_ERROR_LAUNCH_FAILED
+	Text string
+	Err  error
+}
+
+func (e *DriverError) Error() string {
+	if he := new(HardwareError); errors.As(e.Err, &he) {
+		return he.Error() // says the same, and what it means
+	}
+	return fmt.Sprintf("decode on the gpu: %s: %s (%s)", e.Call, e.Text, e.Name)
+}
+
+// Unwrap gives what that means for the stream.
+func (e *DriverError) Unwrap() error { return e.Err }
+
+// driverError finds the driver's failure in what FFmpeg logged, nil = there is none.
+func driverError(line string) *DriverError {
+	m := cudaCall.FindStringSubmatch(line)
+	if m == nil || m[2] == "" {
+		return nil
+	}
+	return &DriverError{Call: m[1], Name: m[2], Text: m[3]}
+}
 
 var (
 	cudaCall = regexp.MustCompile(`\b(cu[A-Z]\w+|cuvid\w+)\(.*\) failed(?: -> (\w+): (.*))?$`)

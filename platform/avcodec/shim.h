@@ -91,6 +91,7 @@ typedef struct ec_decoder {
     int send_error;         // what avcodec_send_packet said of the last packet, 0 = taken
     char format_name[32];   // the pixel format that was refused, "" = none
     char refused[240];      // why the hardware does not take the stream, "" = it does
+    char failed[240];       // the first error logged since ec_decoder_decode, of hardware alone
     ec_private *p;
 } ec_decoder;
 

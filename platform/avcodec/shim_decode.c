@@ -292,14 +292,31 @@ static int receive(ec_decoder *d)
     return err < 0 ? err : describe(d);
 }
 
+// watch begins to look for what the GPU's driver says, watched keeps the first error.
+// libavcodec has but one code for all of it, and H.264's decoder not even that.
+static void watch(ec_decoder *d)
+{
+    if (d->p->device)
+        ec_log_watch(&d->p->log);
+}
+
+static void watched(ec_decoder *d)
+{
+    if (d->p->device && !d->failed[0])
+        ec_log_watched(&d->p->log, d->failed, sizeof d->failed);
+}
+
 int ec_decoder_decode(ec_decoder *d, int64_t n, int64_t pts)
 {
     ec_log *outer = ec_log_enter(&d->p->log);
     av_frame_unref(d->p->frame);
     d->format_name[0] = 0;
     d->refused[0] = 0;
+    d->failed[0] = 0;
+    watch(d);
     d->send_error = send(d->p, n, pts);
     int got = receive(d);
+    watched(d);
     ec_log_leave(outer);
     publish(d);
     return got;
@@ -308,7 +325,9 @@ int ec_decoder_decode(ec_decoder *d, int64_t n, int64_t pts)
 int ec_decoder_receive(ec_decoder *d)
 {
     ec_log *outer = ec_log_enter(&d->p->log);
+    watch(d);
     int got = receive(d);
+    watched(d);
     ec_log_leave(outer);
     publish(d);
     return got;

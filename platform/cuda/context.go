@@ -82,16 +82,6 @@ func (c *Context) close() error {
 	return errors.Join(c.calls.do(ctxSetCurrent, 0), c.calls.do(primaryCtxRelease, uintptr(c.device)))
 }
 
-// Destroy destroys the primary context under everything that uses it, which then
-// fails: a rehearsal of the loss of this card and of no other. It gives the error of
-// the next call, with which the device is lost.
-func (c *Context) Destroy() error {
-	if err := c.calls.do(primaryCtxReset, uintptr(c.device)); err != nil {
-		return err
-	}
-	return c.Synchronize()
-}
-
 // answer is where C writes an answer of up to eight bytes, little-endian.
 func (c *Context) answer() uintptr {
 	c.out[0] = 0

@@ -11,19 +11,24 @@ import (
 	"edgecam/platform"
 )
 
-// defaultCallTimeout is how long a call may take before the GPU counts as lost.
-// The slowest healthy one is loading PTX on a Jetson, well under a second.
-const defaultCallTimeout = 5 * time.Second
+// defaultCallTimeout is how long a call may take before the GPU counts as lost. The
+// promise is that inference is unhealthy within 5 s; half a second of that is left for
+// timers on a machine that is short of processors. It is no less, as a healthy card
+// can be held up by whoever else holds the driver's locks: a few hundred decoders that
+// were closed at once took 3 s. The slowest healthy call by itself is loading PTX on a
+// Jetson, well under a second.
+const defaultCallTimeout = 4500 * time.Millisecond
 
 // DeviceOptions say which device is opened and how it is watched.
 type DeviceOptions struct {
 	Index int // ordinal of Driver.Devices
-	// CallTimeout is the longest that one Do may take. It defaults to 5 s.
+	// CallTimeout is the longest that one Do may take. It defaults to 4.5 s.
 	CallTimeout time.Duration
 	// Reset first destroys the primary context, with all memory, streams and
 	// kernels that anything in the process has in it. That is the only way out
-	// of a context that failed while a library still holds it; everything else
-	// that uses the GPU must have been stopped.
+	// of a context that failed while a library still holds it. Nobody may be inside a
+	// call of that context (Driver.Users), and nothing of it may be called or freed
+	// afterwards.
 	Reset bool
 	// CPUs are the processors near the device: its goroutine's thread stays on them.
 	// Empty means any.
@@ -47,6 +52,7 @@ type Device struct {
 	done chan struct{} // closed last, when the goroutine has ended
 
 	watch    watchdog
+	users    func(n int64) // counts on the driver what uses the device's context
 	closing  sync.Once
 	losing   sync.Once
 	hanging  sync.Once
@@ -86,6 +92,8 @@ func (d *Driver) NewDevice(ctx context.Context, o DeviceOptions) (*Device, error
 		lost: make(chan struct{}), hung: make(chan struct{}), done: make(chan struct{}),
 	}
 	dev.watch.late, dev.watch.stuck = dev.hang, &d.stuck
+	dev.users = func(n int64) { d.use(o.Index, n) }
+	dev.users(1)
 	opened := make(chan error, 1)
 	go dev.run(table, o, opened)
 	if err := dev.awaitOpen(ctx, opened); err != nil {
@@ -226,6 +234,18 @@ func (dev *Device) Close() error {
 	}
 }
 
+// Hold says that a library works in the device's context, or has something open there,
+// on a thread that is not the device's, until end is called: Driver.Users counts it. The
+// error is the *LostError of a lost device.
+func (dev *Device) Hold() (end func(), err error) {
+	dev.users(1)
+	if err := dev.Err(); err != nil {
+		dev.users(-1)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { dev.users(-1) }), nil
+}
+
 // Lose gives the device up for a reason that its calls do not tell.
 func (dev *Device) Lose(cause error) { dev.lose(cause) }
 
@@ -249,6 +269,7 @@ func (dev *Device) hang(cause *TimeoutError) {
 func (dev *Device) run(table *calls, o DeviceOptions, opened chan<- error) {
 	runtime.LockOSThread()
 	defer close(dev.done)
+	defer dev.users(-1)
 	if err := stayOn(o.CPUs); err != nil {
 		dev.logger.Warn("the GPU's thread is not kept near it", "err", err)
 	}

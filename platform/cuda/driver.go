@@ -19,6 +19,7 @@ type Options struct {
 // Driver is NVIDIA's driver library. Open it with Init.
 type Driver struct {
 	candidates []string
+	users      map[int]int64 // guarded by mu; by device
 	stuck      atomic.Int64
 
 	mu     sync.Mutex
@@ -78,6 +79,23 @@ func (d *Driver) Path() string {
 // Stuck counts the device threads that hang in the driver now. They are left
 // behind and cost a thread each; only the end of the process is sure to end them.
 func (d *Driver) Stuck() int { return int(d.stuck.Load()) }
+
+// Users counts what uses the context of a device: its goroutines that have not ended,
+// one that hangs among them, and what Device.Hold counts.
+func (d *Driver) Users(index int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return int(d.users[index])
+}
+
+func (d *Driver) use(index int, n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.users == nil {
+		d.users = map[int]int64{}
+	}
+	d.users[index] += n
+}
 
 // opened gives the functions, or the reason why there are none.
 func (d *Driver) opened() (*api, error) {

@@ -43,7 +43,7 @@ func newLostError(cause error) *LostError {
 		return e
 	}
 	for refusal := range refusals(cause) {
-		if sticky(refusal.Code) {
+		if _, ok := sticky[refusal.Code]; ok {
 			e.Hint = refusal.Hint
 		}
 	}
@@ -79,7 +79,7 @@ func Code(err error) int {
 // one of its parts is.
 func Sticky(err error) bool {
 	for refusal := range refusals(err) {
-		if sticky(refusal.Code) {
+		if _, ok := sticky[refusal.Code]; ok {
 			return true
 		}
 	}
@@ -87,16 +87,40 @@ func Sticky(err error) bool {
 }
 
 // sticky lists the codes of which the reference says that the context must be
-// destroyed or the process be ended, and those that say that it has been
-// (https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html).
-func sticky(code int) bool {
-	switch code {
-	case 4, 201, 709, // deinitialized, no context on the device's own thread, context destroyed
-		214, 220, 226, // uncorrectable memory or link errors, contained hardware errors
-		700, 702, 710, 714, 715, 716, 717, 718, 719, 721, // a kernel failed
-		810, 911, // the MPS server or another device ended the client
-		CodeUnknown:
-		return true
+// destroyed or the process be ended, and those that say that it has been, with their
+// names (https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html).
+var sticky = map[int]string{ //nolint:gochecknoglobals // constant table
+	4: "DEINITIALIZED", 201: "INVALID_CONTEXT", 709: "CONTEXT_IS_DESTROYED",
+	// Uncorrectable memory or link errors, contained hardware errors.
+	214: "ECC_UNCORRECTABLE", 220: "NVLINK_UNCORRECTABLE", 226: "CONTAINED",
+	// A kernel failed.
+	CodeIllegalAddress: "ILLEGAL_ADDRESS", 702: "LAUNCH_TIMEOUT", 710: "ASSERT", 714: "HARDWARE_STACK_ERROR",
+	715: "ILLEGAL_INSTRUCTION", 716: "MISALIGNED_ADDRESS", 717: "INVALID_ADDRESS_SPACE", 718: "INVALID_PC",
+	CodeLaunchFailed: "LAUNCH_FAILED", 721: "TENSOR_MEMORY_LEAK",
+	// The MPS server or another device ended the client.
+	810: "MPS_CLIENT_TERMINATED", 911: "EXTERNAL_DEVICE",
+	CodeUnknown: "UNKNOWN",
+}
+
+// StickyNamed makes the error of a call that failed with a sticky code of which only
+// the name is known, such as CUDA_ERROR_LAUNCH_FAILED; nil for any other name.
+func StickyNamed(call, name, text string) *platform.DriverError {
+	for code, of := range sticky {
+		if name == "CUDA_ERROR_"+of {
+			return driverError(call, code, name, text)
+		}
+	}
+	return nil
+}
+
+// ContextGone says that the context does not exist any more. What was made in it must
+// not even be closed: the driver does not bear that.
+func ContextGone(err error) bool {
+	for refusal := range refusals(err) {
+		switch refusal.Code {
+		case 4, 201, 709: // deinitialized, no context on the device's own thread, context destroyed
+			return true
+		}
 	}
 	return false
 }

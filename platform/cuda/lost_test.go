@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -277,23 +278,64 @@ func TestSticky(t *testing.T) {
 	}
 }
 
-// The context of one card is destroyed: it is lost by that and no other is, and it can
-// be opened anew.
-func TestDestroy(t *testing.T) {
+// What uses a context is counted until it is over, for each card: a thread that hangs,
+// and what a library has open there. A lost card lets nobody in any more.
+func TestUsers(t *testing.T) {
 	f := newFake(t, "COUNT=2")
 	dev, other := f.open(cuda.DeviceOptions{}), f.open(cuda.DeviceOptions{Index: 1})
-	err := dev.Do(t.Context(), "rehearse", (*cuda.Context).Destroy)
-	if lost := new(cuda.LostError); !errors.As(err, &lost) || cuda.Code(err) != 201 || cuda.Faulted(err) {
-		t.Errorf("error %v", err)
+	users := func(want ...int) {
+		t.Helper()
+		if got := []int{f.lib.Users(0), f.lib.Users(1)}; !slices.Equal(got, want) {
+			t.Errorf("users %v, want %v", got, want)
+		}
 	}
+	end, err := dev.Hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	users(2, 1)
+	f.block("cuCtxSynchronize")
+	_ = dev.DoWithin(t.Context(), "hang", hasty, (*cuda.Context).Synchronize)
 	<-dev.Lost()
-	if err := other.Do(t.Context(), "go on", (*cuda.Context).Synchronize); err != nil {
-		t.Errorf("the other card: %v", err)
+	_ = dev.Close()
+	if _, err := dev.Hold(); !errors.As(err, new(*cuda.LostError)) {
+		t.Errorf("held: %v", err)
 	}
-	_ = dev.Close() // it says nothing of a card that is lost
-	again := f.open(cuda.DeviceOptions{Reset: true})
-	if err := again.Do(t.Context(), "go on", (*cuda.Context).Synchronize); err != nil {
-		t.Errorf("opened anew: %v", err)
+	end()
+	end()
+	users(1, 1)
+	f.release()
+	<-dev.Ended()
+	users(0, 1)
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	users(0, 0)
+}
+
+// Failures that only their names are known of.
+func TestNamed(t *testing.T) {
+	for name, want := range map[string][2]bool{ // sticky, the context is gone
+		"CUDA_ERROR_CONTEXT_IS_DESTROYED": {true, true},
+		"CUDA_ERROR_INVALID_CONTEXT":      {true, true},
+		"CUDA_ERROR_DEINITIALIZED":        {true, true},
+		"CUDA_ERROR_LAUNCH_FAILED":        {true, false},
+		"CUDA_ERROR_UNKNOWN":              {true, false},
+		"CUDA_ERROR_OUT_OF_MEMORY":        {},
+		"CUDA_ERROR_INVALID_VALUE":        {},
+		"":                                {},
+	} {
+		e := cuda.StickyNamed("cuvidMapVideoFrame", name, "text")
+		if e == nil {
+			if want[0] {
+				t.Errorf("%s is not sticky", name)
+			}
+			continue
+		}
+		lost := &cuda.LostError{Cause: e}
+		if got := [2]bool{cuda.Sticky(lost), cuda.ContextGone(lost)}; got != want || e.Name != name || e.Call != "cuvidMapVideoFrame" || e.Hint == "" {
+			t.Errorf("%s: %v, %+v", name, got, e)
+		}
 	}
 }
 

@@ -24,8 +24,9 @@ const dirEnv = "EDGECAM_TEST_FAKE_NVDEC"
 
 // Driver is the fake, in the process that has it.
 type Driver struct {
-	get func(string) int
-	set func(string, int)
+	get   func(string) int
+	set   func(string, int)
+	reset func(int)
 }
 
 // Run runs the test again in a process whose libcuda and libnvcuvid are
@@ -77,19 +78,25 @@ func open(t *testing.T) *Driver {
 	d := &Driver{}
 	purego.RegisterLibFunc(&d.get, lib, "fake_get")
 	purego.RegisterLibFunc(&d.set, lib, "fake_set")
+	purego.RegisterLibFunc(&d.reset, lib, "fake_context_reset")
 	return d
 }
 
 // Set changes how the fake behaves. A number of 0 is the default:
 // "init_fails", "retain_fails", "create_fails", "decode_fails" and "map_fails"
 // are the codes that calls give, "unsupported" makes every stream one that the
-// GPU does not decode, "max_blocks" and "sessions" are limits, and "hangs" makes
-// calls that give something back wait until it is 0 again.
+// GPU does not decode, "max_blocks" and "sessions" are limits. "devices" is how many
+// GPUs there are, at most two. "hangs" makes calls that give something back wait on the
+// GPU of that number, from 1, until it is 0 again, and "decode_hangs" those that decode.
+// "gone" is a GPU whose context is gone: "tells" calls are told, any other is a
+// violation. "strict" makes it one when decoders are set up or closed side by side;
+// each takes "lock_us" then.
 func (d *Driver) Set(name string, value int) { d.set(name, value) }
 
 // Count gives how many "contexts", "streams", "decoders" and "mapped" pictures
-// are alive, how many decoders were "created", the "last_surfaces" of one, and
-// how many "violations" there were.
+// are alive, how many decoders were "created", the "last_surfaces" of one, how many
+// calls are "hanging", how many "calls" on decoders and "resets" of contexts there
+// were, and how many "violations".
 func (d *Driver) Count(name string) int { return d.get(name) }
 
 // Luma is sample x, y of the picture that was decoded as number (from 0, in the
@@ -103,15 +110,28 @@ func (d *Driver) Luma10(number, x, y int) uint16 { return uint16(7*number+x+3*y)
 // CheckIdle fails the test where something is alive, or was done wrong.
 func (d *Driver) CheckIdle(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"contexts", "streams", "decoders", "mapped", "violations"} {
+	for _, name := range []string{"contexts", "streams", "decoders", "mapped"} {
 		if got := d.Count(name); got != 0 {
 			t.Errorf("fake driver: %d %s", got, name)
 		}
 	}
+	d.CheckRules(t)
+}
+
+// Reset destroys the context of a GPU, as the driver does for whoever asks.
+func (d *Driver) Reset(device int) { d.reset(device) }
+
+// CheckRules fails the test where something was done wrong.
+func (d *Driver) CheckRules(t *testing.T) {
+	t.Helper()
+	if got := d.Count("violations"); got != 0 {
+		t.Errorf("fake driver: %d violations", got)
+	}
 	for _, name := range []string{
 		"no context", "pop of nothing", "spinning context", "blocking stream", "stream destroyed elsewhere",
 		"context released twice", "destroyed with mapped surfaces", "decoded into a surface that is read",
-		"mapped on another stream", "unmapped twice",
+		"mapped on another stream", "unmapped twice", "called after its context was reset", "called after its context was gone",
+		"reset with calls inside", "reset while it was held", "decoders set up or closed side by side",
 	} {
 		if got := d.Count(name); got != 0 {
 			t.Errorf("fake driver: %s, %d times", name, got)

@@ -123,6 +123,7 @@ static int release(struct context *c) {
 
 static int reset(struct context *c) {
   if (!c) return 101;
+  tell_of_reset(c->device - 100);
   empty(c);
   return 0;
 }

@@ -8,21 +8,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DEVICES = 2 }; /* at most: the counter "devices" says how many, 0 = one */
+
+/* A primary context, and a stream. Both are of the context's life: resetting it begins
+ * another, and what is of the one before must not be touched any more. */
+typedef struct {
+  int device, refs, inside; /* calls of the decoders that are on */
+  unsigned flags;
+  long life;
+} fake_context;
+typedef struct {
+  fake_context *of;
+  long life;
+} fake_stream;
+
 long fake_get(const char *name);
 long fake_add(const char *name, long n);
-int fake_current(void); /* the primary context is current on this thread */
-void *fake_stream(void);
+fake_context *fake_current(void); /* that is current on this thread, if it is retained */
+void fake_enter(fake_context *c);
+void fake_leave(fake_context *c);
 
 #define VIOLATION(name) (fake_add("violations", 1), fake_add(name, 1))
 
 #ifdef LIBCUDA
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct { char name[32]; long value; } counters[64];
+static struct { char name[48]; long value; } counters[96];
 static __thread void *stack[8];
 static __thread int depth;
-static int context_object, stream_object;
-static unsigned flags;
+static fake_context contexts[DEVICES] = {{.device = 0}, {.device = 1}};
+static fake_stream *streams[64];
 
 static long *counter(const char *name) {
   int i = 0;
@@ -42,40 +57,82 @@ long fake_get(const char *name) { return fake_add(name, 0); }
 
 void fake_set(const char *name, long value) { fake_add(name, value - fake_get(name)); }
 
-int fake_current(void) { return depth > 0 && stack[depth - 1] == &context_object && fake_get("contexts") > 0; }
+fake_context *fake_current(void) {
+  fake_context *c = depth > 0 ? stack[depth - 1] : NULL;
+  return c && c->refs > 0 ? c : NULL;
+}
 
-void *fake_stream(void) { return &stream_object; }
+void fake_enter(fake_context *c) {
+  pthread_mutex_lock(&lock);
+  c->inside++;
+  pthread_mutex_unlock(&lock);
+}
+
+void fake_leave(fake_context *c) {
+  pthread_mutex_lock(&lock);
+  c->inside--;
+  pthread_mutex_unlock(&lock);
+}
+
+/* For the stand-in of the rest of libcuda, which shares the cards with this one. */
+void fake_context_reset(int device) {
+  if (device < 0 || device >= DEVICES) return;
+  fake_context *c = &contexts[device];
+  pthread_mutex_lock(&lock);
+  int inside = c->inside, refs = c->refs;
+  c->refs = 0;
+  c->life++;
+  *counter("contexts") -= refs;
+  *counter("resets") += 1;
+  pthread_mutex_unlock(&lock);
+  if (inside) VIOLATION("reset with calls inside");
+  if (refs) VIOLATION("reset while it was held");
+}
+
+int fake_is_stream(void *s) {
+  int known = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; i++) known |= s && streams[i] == s && streams[i]->life == streams[i]->of->life;
+  pthread_mutex_unlock(&lock);
+  return known;
+}
+
+static int count(void) { return fake_get("devices") ? (int)fake_get("devices") : 1; }
 
 int cuInit(unsigned f) { return f ? 1 : (int)fake_get("init_fails"); }
-int cuDeviceGetCount(int *n) { *n = 1; return 0; }
-int cuDeviceGet(int *device, int ordinal) { *device = 0; return ordinal ? 101 : 0; }
+int cuDeviceGetCount(int *n) { *n = count(); return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal < count() ? 0 : 101; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   *value = 512;
-  return attribute == 14 && device == 0 ? 0 : 1;
+  return attribute == 14 && device < count() ? 0 : 1;
 }
 int cuDevicePrimaryCtxGetState(int device, unsigned *f, int *active) {
-  (void)device;
-  *f = flags;
-  *active = fake_get("contexts") > 0;
+  *f = contexts[device].flags;
+  *active = contexts[device].refs > 0;
   return 0;
 }
 int cuDevicePrimaryCtxSetFlags(int device, unsigned f) {
-  (void)device;
-  if (fake_get("contexts") > 0) return 708;
-  flags = f;
+  if (contexts[device].refs > 0) return 708;
+  contexts[device].flags = f;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
-  (void)device;
   if (fake_get("retain_fails")) return (int)fake_get("retain_fails");
-  if (flags != 4) VIOLATION("spinning context");
-  *context = &context_object;
-  fake_add("contexts", 1);
+  if (contexts[device].flags != 4) VIOLATION("spinning context");
+  *context = &contexts[device];
+  pthread_mutex_lock(&lock);
+  contexts[device].refs++;
+  *counter("contexts") += 1;
+  pthread_mutex_unlock(&lock);
   return 0;
 }
 int cuDevicePrimaryCtxRelease(int device) {
-  (void)device;
-  if (fake_add("contexts", -1) < 0) VIOLATION("context released twice");
+  pthread_mutex_lock(&lock);
+  int held = contexts[device].refs > 0;
+  contexts[device].refs -= held;
+  *counter("contexts") -= held;
+  pthread_mutex_unlock(&lock);
+  if (!held) VIOLATION("context released twice");
   return 0;
 }
 int cuCtxPushCurrent_v2(void *context) {
@@ -89,24 +146,41 @@ int cuCtxPopCurrent_v2(void **context) {
   return 0;
 }
 int cuStreamCreate(void **stream, unsigned f) {
-  if (!fake_current()) VIOLATION("no context");
+  fake_context *c = fake_current();
+  if (!c) { VIOLATION("no context"); return 201; }
   if (f != 1) VIOLATION("blocking stream");
-  *stream = &stream_object;
+  fake_stream *s = malloc(sizeof *s);
+  s->of = c;
+  pthread_mutex_lock(&lock);
+  s->life = c->life;
+  for (int i = 0, put = 0; i < 64 && !put; i++)
+    if (!streams[i]) streams[i] = s, put = 1;
+  pthread_mutex_unlock(&lock);
+  *stream = s;
   fake_add("streams", 1);
   return 0;
 }
 int cuStreamDestroy_v2(void *stream) {
-  if (!fake_current() || stream != &stream_object) VIOLATION("stream destroyed elsewhere");
+  fake_stream *s = stream;
+  if (s->life != s->of->life) { VIOLATION("called after its context was reset"); return 709; }
+  if (fake_current() != s->of) VIOLATION("stream destroyed elsewhere");
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; i++)
+    if (streams[i] == s) streams[i] = NULL;
+  pthread_mutex_unlock(&lock);
+  free(s);
   fake_add("streams", -1);
   return 0;
 }
 int cuGetErrorName(int code, const char **name) {
   *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 100 ? "CUDA_ERROR_NO_DEVICE" :
+          code == 709 ? "CUDA_ERROR_CONTEXT_IS_DESTROYED" : code == 719 ? "CUDA_ERROR_LAUNCH_FAILED" :
           code == 999 ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_OTHER";
   return 0;
 }
 int cuGetErrorString(int code, const char **text) {
   *text = code == 2 ? "out of memory" : code == 100 ? "no CUDA-capable device is detected" :
+          code == 709 ? "context is destroyed" : code == 719 ? "unspecified launch failure" :
           code == 999 ? "unknown error" : "other error";
   return 0;
 }
@@ -132,10 +206,11 @@ NEVER(cuDeviceGetUuid) NEVER(cuMipmappedArrayGetLevel)
 
 #include <unistd.h>
 
-/* A GPU that does not answer. */
-static void hang(void) {
+/* A GPU that does not answer: its number from 1 is the value of what. */
+static void hang(const fake_context *c, const char *what) {
+  if (fake_get(what) != c->device + 1) return;
   fake_add("hanging", 1);
-  while (fake_get("hangs")) usleep(1000);
+  while (fake_get(what) == c->device + 1) usleep(1000);
   fake_add("hanging", -1);
 }
 
@@ -178,6 +253,8 @@ typedef struct {
 } map_info;
 
 typedef struct {
+  fake_context *of;
+  long life;
   pthread_mutex_t lock;
   create_info info;
   int pitch, sample;
@@ -187,12 +264,35 @@ typedef struct {
   int mapped[SURFACES];         /* by output: index of the decoding surface + 1 */
 } decoder;
 
-static void check_context(void) {
-  if (!fake_current()) VIOLATION("no context");
+/* Every call on a decoder begins with it: 0, or what the driver says where it does not
+ * crash. The context is current, its own, and the one that it was made in. */
+static int begin(const decoder *d) {
+  fake_add("calls", 1);
+  if (d->life != d->of->life) { VIOLATION("called after its context was reset"); return 709; }
+  if (fake_current() != d->of) VIOLATION("no context");
+  if (fake_get("gone") == d->of->device + 1) {
+    if (fake_add("told", 1) > fake_get("tells")) VIOLATION("called after its context was gone");
+    return 709;
+  }
+  fake_enter(d->of);
+  return 0;
+}
+
+static int end(const decoder *d, int code) {
+  fake_leave(d->of);
+  return code;
+}
+
+/* What holds the driver's locks: setting up and closing. */
+static void lock_driver(void) {
+  if (fake_add("locking", 1) > 1) VIOLATION("decoders set up or closed side by side");
+  usleep((unsigned)fake_get("lock_us"));
+  fake_add("locking", -1);
 }
 
 int cuvidGetDecoderCaps(caps *c) {
-  check_context();
+  /* The rest of libcuda may be another stand-in, whose contexts are not known here. */
+  if (!fake_current() && !fake_get("devices")) VIOLATION("no context");
   c->supported = !fake_get("unsupported") && c->chroma == 1;
   c->max_width = c->max_height = 4096;
   c->max_blocks = (unsigned)(fake_get("max_blocks") ? fake_get("max_blocks") : 65536);
@@ -201,11 +301,15 @@ int cuvidGetDecoderCaps(caps *c) {
 }
 
 int cuvidCreateDecoder(decoder **out, const create_info *i) {
-  check_context();
+  fake_context *c = fake_current();
+  if (!c) { VIOLATION("no context"); return 201; }
+  if (fake_get("strict")) lock_driver();
   if (fake_get("create_fails")) return (int)fake_get("create_fails");
   if (fake_get("sessions") && fake_get("decoders") >= fake_get("sessions")) return 2;
   if (i->surfaces > 32 || i->surfaces != i->outputs || i->surfaces < 1) return 1;
   decoder *d = calloc(1, sizeof *d);
+  d->of = c;
+  d->life = c->life;
   pthread_mutex_init(&d->lock, NULL);
   d->info = *i;
   d->sample = i->depth_minus8 ? 2 : 1;
@@ -220,8 +324,11 @@ int cuvidCreateDecoder(decoder **out, const create_info *i) {
 }
 
 int cuvidDestroyDecoder(decoder *d) {
-  check_context();
-  hang();
+  int code = begin(d);
+  if (code) return code;
+  if (fake_get("strict")) lock_driver();
+  hang(d->of, "hangs");
+  end(d, 0);
   for (unsigned long k = 0; k < d->info.outputs; k++) {
     if (d->mapped[k]) VIOLATION("destroyed with mapped surfaces");
     free(d->output[k]);
@@ -232,17 +339,19 @@ int cuvidDestroyDecoder(decoder *d) {
 }
 
 int cuvidDecodePicture(decoder *d, const picture_info *p) {
-  check_context();
+  int code = begin(d);
+  if (code) return code;
+  hang(d->of, "decode_hangs");
   long fails = fake_get("decode_fails");
-  if (fails) return (int)fails;
-  if (p->index < 0 || p->index >= (int)d->info.surfaces || !p->length || !p->slices) return 1;
+  if (fails) return end(d, (int)fails);
+  if (p->index < 0 || p->index >= (int)d->info.surfaces || !p->length || !p->slices) return end(d, 1);
   pthread_mutex_lock(&d->lock);
   for (unsigned long k = 0; k < d->info.outputs; k++)
     if (d->mapped[k] == p->index + 1) VIOLATION("decoded into a surface that is read");
   d->number[p->index] = d->pictures;
   d->pictures += !p->second_field;
   pthread_mutex_unlock(&d->lock);
-  return 0;
+  return end(d, 0);
 }
 
 static void draw(const decoder *d, unsigned char *to, long number) {
@@ -257,26 +366,29 @@ static void draw(const decoder *d, unsigned char *to, long number) {
 }
 
 int cuvidMapVideoFrame64(decoder *d, int index, unsigned long long *address, unsigned *pitch, const map_info *m) {
-  check_context();
-  if (m->stream != fake_stream()) VIOLATION("mapped on another stream");
+  int code = begin(d);
+  if (code) return code;
+  const fake_stream *s = m->stream;
+  if (!s || s->of != d->of || s->life != d->life) VIOLATION("mapped on another stream");
   long fails = fake_get("map_fails");
-  if (fails) return (int)fails;
+  if (fails) return end(d, (int)fails);
   pthread_mutex_lock(&d->lock);
   unsigned long k = 0;
   while (k < d->info.outputs && d->mapped[k]) k++;
-  if (k == d->info.outputs) { pthread_mutex_unlock(&d->lock); return 2; }
+  if (k == d->info.outputs) { pthread_mutex_unlock(&d->lock); return end(d, 2); }
   d->mapped[k] = index + 1;
   draw(d, d->output[k], d->number[index]);
   pthread_mutex_unlock(&d->lock);
   *address = (unsigned long long)(uintptr_t)d->output[k];
   *pitch = (unsigned)d->pitch;
   fake_add("mapped", 1);
-  return 0;
+  return end(d, 0);
 }
 
 int cuvidUnmapVideoFrame64(decoder *d, unsigned long long address) {
-  check_context();
-  hang();
+  int code = begin(d);
+  if (code) return code;
+  hang(d->of, "hangs");
   pthread_mutex_lock(&d->lock);
   unsigned long k = 0;
   while (k < d->info.outputs && (uintptr_t)d->output[k] != address) k++;
@@ -287,7 +399,7 @@ int cuvidUnmapVideoFrame64(decoder *d, unsigned long long address) {
     fake_add("mapped", -1);
   }
   pthread_mutex_unlock(&d->lock);
-  return 0;
+  return end(d, 0);
 }
 
 #define NEVER(name) int name(void) { VIOLATION(#name); return 801; }

@@ -19,6 +19,7 @@ type Pipeline interface {
 	System() web.System
 	Claims() map[string]schedule.Claim
 	Reload(cfg *config.Config) (config.Changes, error)
+	TakeAway(uuid string) error
 	OnGPU(ctx context.Context, uuid, name string, f func(*cuda.Context) error) error
 }
 

@@ -65,6 +65,8 @@ func (x *box) Reload(cfg *config.Config) (config.Changes, error) {
 	return config.Changes{}, nil
 }
 
+func (x *box) TakeAway(string) error { return errors.New("it has none") }
+
 func (x *box) OnGPU(context.Context, string, string, func(*cuda.Context) error) error {
 	return errors.New("it has none")
 }

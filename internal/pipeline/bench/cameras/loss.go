@@ -22,7 +22,7 @@ type Lose struct {
 	UUID  string
 	After time.Duration // from the beginning of the measured time
 	// Trap has a kernel fault, which takes all cards of the process away. Without it the
-	// card's context is destroyed, and no other card's.
+	// card alone is taken away (pipeline.TakeAway), and gets a new context.
 	Trap bool
 	// Back is how long the trial waits for the card to serve again, and for all of its
 	// cameras, once its time is over. It defaults to 45 s.
@@ -138,7 +138,7 @@ func (l *losing) run(ctx context.Context) {
 		l.homes[c.ID] = c.GPU
 	}
 	l.asked = time.Now()
-	l.err = l.b.o.Pipeline.OnGPU(ctx, l.b.o.Lose.UUID, "fail for a rehearsal", l.b.o.Lose.way())
+	l.err = l.b.o.Lose.lose(ctx, l.b.o.Pipeline)
 	l.lost = time.Now()
 	close(l.failed)
 	for ctx.Err() == nil {
@@ -147,25 +147,14 @@ func (l *losing) run(ctx context.Context) {
 	}
 }
 
-var (
-	errNoFault  = errors.New("the kernel ran to its end")
-	errNotTaken = errors.New("its context is there still")
-)
+var errNoFault = errors.New("the kernel ran to its end")
 
-// way is how the card is made to fail.
-func (o *Lose) way() func(*cuda.Context) error {
+// lose has the card fail; the error is what it was lost with.
+func (o *Lose) lose(ctx context.Context, p Pipeline) error {
 	if o.Trap {
-		return trap
+		return p.OnGPU(ctx, o.UUID, "fail for a rehearsal", trap)
 	}
-	return destroy
-}
-
-// destroy takes the card's context away.
-func destroy(c *cuda.Context) error {
-	if err := c.Destroy(); err != nil {
-		return err
-	}
-	return errNotTaken
+	return p.TakeAway(o.UUID)
 }
 
 // trap has a kernel fault, after which the context serves no more calls.

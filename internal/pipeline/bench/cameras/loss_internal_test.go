@@ -120,6 +120,8 @@ type failing struct {
 	err error
 }
 
+func (f *failing) TakeAway(string) error { return f.err }
+
 func (f *failing) OnGPU(context.Context, string, string, func(*cuda.Context) error) error {
 	return f.err
 }
@@ -129,19 +131,20 @@ func TestNoLoss(t *testing.T) {
 	for want, c := range map[string]struct {
 		err   error
 		after time.Duration
+		trap  bool
 	}{
-		"lose a card: it did not fail: it refuses":                {errors.New("it refuses"), time.Second},
-		"lose a card: the trial ended before its moment came":     {nil, time.Hour},
-		"lose a card: it did not fail: gpu device closed":         {cuda.ErrDeviceClosed, time.Second},
-		"lose a card: it did not fail: the kernel ran to its end": {errNoFault, time.Second},
-		"": {&cuda.LostError{Cause: errors.New("719")}, time.Second},
+		"lose a card: it did not fail: it refuses":                {errors.New("it refuses"), time.Second, false},
+		"lose a card: the trial ended before its moment came":     {nil, time.Hour, false},
+		"lose a card: it did not fail: gpu device closed":         {cuda.ErrDeviceClosed, time.Second, true},
+		"lose a card: it did not fail: the kernel ran to its end": {errNoFault, time.Second, true},
+		"": {&cuda.LostError{Cause: errors.New("719")}, time.Second, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			x := &failing{box: box{takes: 9}, err: c.err}
 			x.b = New()
 			_, err := x.b.Run(t.Context(), Options{
 				Pipeline: x, Config: configOf, Cameras: 2, P95: time.Second, Duration: 5 * time.Second, SourceFPS: 30,
-				Lose: &Lose{UUID: "GPU-0", After: c.after, Back: time.Minute},
+				Lose: &Lose{UUID: "GPU-0", After: c.after, Trap: c.trap, Back: time.Minute},
 			})
 			if err == nil && want != "" || err != nil && err.Error() != want {
 				t.Errorf("got %v, want %q", err, want)

@@ -1,0 +1,213 @@
+package decode
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edgecam/platform"
+	"edgecam/platform/cuda"
+)
+
+// closeLimit is how long the driver may take to close a decoder before the card
+// counts as lost: closing takes some 10 ms, and nothing sets one up meanwhile.
+const closeLimit = 30 * time.Second
+
+// Card is what a Closer wants to know of a card, and says of it: *cuda.Device.
+type Card interface {
+	Lost() <-chan struct{}
+	Err() error       // nil, or why it is lost
+	Lose(cause error) // gives it up
+	// Hold counts something that is open in the card's context, until end. The error
+	// is the loss.
+	Hold() (end func(), err error)
+}
+
+// Closer closes the decoders of a card, behind their cameras' backs: nobody waits
+// for it but [Closer.Close]. It closes one at a time, in the order in which they were
+// given up, in the place where the queue sets decoders up. Hundreds that are closed at
+// once hold the driver's locks for seconds, in which nobody else has an answer of the
+// card.
+//
+// Decoders hold the card until their closing has returned. Where the context itself is
+// gone nothing of it is called any more, and what is left of the decoders is abandoned.
+// Safe for concurrent use.
+type Closer struct {
+	queue *Queue
+	card  Card
+	limit time.Duration
+	end   func()      // of the card's hold
+	gone  atomic.Bool // the card's context is
+
+	mu   sync.Mutex
+	open int           // guarded by mu
+	jobs int           // guarded by mu; that wait or are under way
+	idle chan struct{} // guarded by mu; closed while there are none, nil before the first
+}
+
+// NewCloser makes the closer of a card, with the queue in front of its decoders. It
+// holds the card itself until [Closer.Close].
+func NewCloser(q *Queue, card Card) (*Closer, error) {
+	end, err := card.Hold()
+	if err != nil {
+		return nil, err
+	}
+	return &Closer{queue: q, card: card, limit: closeLimit, end: end}, nil
+}
+
+// Open counts the decoders that are open, or that are still being closed.
+func (c *Closer) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
+
+// take counts a decoder, until end is called. The error is errLost.
+func (c *Closer) take() (end func(), err error) {
+	if c == nil {
+		return func() {}, nil
+	}
+	if c.lost() {
+		return nil, errLost
+	}
+	release, err := c.card.Hold()
+	if err != nil {
+		return nil, errLost
+	}
+	c.count(1)
+	return func() {
+		c.count(-1)
+		release()
+	}, nil
+}
+
+func (c *Closer) count(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open += n
+}
+
+// Close calls f, which closes what the decoders stand on, behind all that is being
+// closed, and waits for that; not for a card that is lost. It is called once.
+func (c *Closer) Close(f func()) {
+	c.later(f, c.end)
+	c.mu.Lock()
+	idle := c.idle
+	c.mu.Unlock()
+	select {
+	case <-idle:
+	case <-c.card.Lost():
+	}
+}
+
+// later calls f in its turn, and then after it. Where the card's context is gone it
+// leaves f out. Without a closer it calls both at once.
+func (c *Closer) later(f, then func()) {
+	if c == nil {
+		f()
+		then()
+		return
+	}
+	c.mu.Lock()
+	if c.jobs++; c.jobs == 1 {
+		c.idle = make(chan struct{})
+	}
+	c.mu.Unlock()
+	c.queue.Later(func() {
+		if !c.contextGone() {
+			c.call(f)
+		}
+		then()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.jobs--; c.jobs == 0 {
+			close(c.idle)
+		}
+	})
+}
+
+// call bounds a call into the driver: those that set decoders up wait behind it.
+func (c *Closer) call(f func()) {
+	late := time.AfterFunc(c.limit, func() {
+		c.card.Lose(&cuda.TimeoutError{Name: "close decoder", Limit: c.limit})
+	})
+	defer late.Stop()
+	f()
+}
+
+// lost says that nothing but closing may call the card any more.
+func (c *Closer) lost() bool {
+	return c.gone.Load() || isLost(c.card.Lost())
+}
+
+func (c *Closer) contextGone() bool { return c.gone.Load() || cuda.ContextGone(c.card.Err()) }
+
+// failed tells the card of a decoder's failure after which its context serves no more
+// calls. "Unknown" loses no card: the decoder's library says so of streams, too, and
+// if there is more to it the card's next batch says the same.
+func (c *Closer) failed(err *platform.DriverError) {
+	if c == nil || err.Code == cuda.CodeUnknown {
+		return
+	}
+	if cuda.ContextGone(err) {
+		c.gone.Store(true)
+	}
+	c.card.Lose(err)
+}
+
+// lease is a decoder of a card and the surfaces that it has lent out. It is closed
+// when it was given up and all of them are back: whoever gave the last reference back
+// would otherwise destroy the decoder in the driver, wherever he is.
+type lease struct {
+	closer *Closer // nil = what is to be called is called at once
+	close  func()
+	ended  func() // called after close
+
+	mu   sync.Mutex
+	lent int  // guarded by mu
+	over bool // guarded by mu; it was given up
+}
+
+// lend counts a surface that leaves the decoder.
+func (l *lease) lend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lent++
+}
+
+// back gives a surface back by f. A card that is lost may not answer: nobody waits
+// for it.
+func (l *lease) back(f func()) {
+	if l.closer != nil && l.closer.lost() {
+		l.closer.later(f, l.returned)
+		return
+	}
+	f()
+	l.returned()
+}
+
+func (l *lease) returned() {
+	l.mu.Lock()
+	l.lent--
+	last := l.over && l.lent == 0
+	l.mu.Unlock()
+	if last {
+		l.finish()
+	}
+}
+
+// end gives the decoder up. Only the lease may touch it from now on.
+func (l *lease) end() {
+	l.mu.Lock()
+	first := !l.over
+	l.over = true
+	last := first && l.lent == 0
+	l.mu.Unlock()
+	if last {
+		l.finish()
+	}
+}
+
+func (l *lease) finish() {
+	l.closer.later(l.close, l.ended)
+}

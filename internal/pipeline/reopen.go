@@ -1,0 +1,143 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"edgecam/internal/config"
+)
+
+// reopen opens a lost card again, as soon as nothing uses it any more: that destroys
+// the context that is there, under whoever still used it. It gives false when ctx ends.
+func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
+	for wait := reopenFirst; ; {
+		if !p.sleepBefore(ctx, b, wait) {
+			return false
+		}
+		p.settle()
+		if why := p.inUse(b); why != "" {
+			p.failed(b, why)
+			continue
+		}
+		wait = min(2*wait, reopenLongest) // where it fails
+		p.mu.Lock()
+		was := b.st
+		p.mu.Unlock()
+		gpu, err := was.gpu.again(ctx)
+		if ctx.Err() != nil {
+			if err == nil {
+				gpu.Close()
+			}
+			return false
+		}
+		if err != nil {
+			p.failed(b, fmt.Sprintf("opening it again: %v", err))
+			continue
+		}
+		more, err := p.openBeside(ctx, gpu, was.key.model)
+		if err != nil {
+			gpu.Close()
+			p.failed(b, fmt.Sprintf("opening it again: %v", err))
+			continue
+		}
+		if p.takeBack(b, gpu, more) {
+			return true
+		}
+	}
+}
+
+// inUse says why a lost card cannot have another context yet, "" = it can.
+func (p *Pipeline) inUse(b *bay) string {
+	p.mu.Lock()
+	empty, left, was := b.empty, len(p.left), b.st
+	p.mu.Unlock()
+	switch {
+	case left > 0:
+		return fmt.Sprintf("%d cameras have not left it yet", left)
+	case !empty:
+		return "cameras are on it"
+	}
+	return was.gpu.host().busy()
+}
+
+// settle tries to clear lost cards of what was slow to leave them.
+func (p *Pipeline) settle() {
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	p.mu.Lock()
+	still := p.left[:0]
+	for _, r := range p.left {
+		if !isClosed(r.done) {
+			still = append(still, r)
+		}
+	}
+	clear(p.left[len(still):])
+	p.left = still
+	p.mu.Unlock()
+	p.rebalance()
+}
+
+func (p *Pipeline) sleepBefore(ctx context.Context, b *bay, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// failed notes why a lost card could not be opened again.
+func (p *Pipeline) failed(b *bay, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.note != text {
+		p.logger.Warn("gpu cannot be opened again yet", "gpu", b.st.gpu.card.Index, "err", text)
+	}
+	b.note = text
+}
+
+// takeBack puts a card that was opened again in its bay, with its models and with
+// cameras. It is false where the models have changed meanwhile.
+func (p *Pipeline) takeBack(b *bay, gpu *GPU, models map[string]Loaded) bool {
+	p.reload.Lock()
+	defer p.reload.Unlock()
+	models[b.st.key.model] = Loaded{GPU: gpu}
+	p.mu.Lock()
+	fits := true
+	for _, e := range p.models {
+		_, ok := models[e.key]
+		fits = fits && (ok || e.refused != "")
+	}
+	if p.closed || !fits {
+		closed := p.closed
+		p.mu.Unlock()
+		closeAll(models)
+		gpu.Close()
+		return closed
+	}
+	if isClosed(p.outage) {
+		p.outage = make(chan struct{})
+	}
+	b.stations = map[string]*station{}
+	for key, l := range models {
+		b.stations[key] = p.newStation(key, l, true)
+	}
+	b.st = b.stations[p.models[config.DefaultModel].key]
+	b.lost, b.note, b.opened, b.empty = false, "", true, false
+	for _, s := range b.all() {
+		p.startStationLocked(s)
+	}
+	p.mu.Unlock()
+	p.logger.Info("gpu is back", "gpu", gpu.card.Index)
+	p.rebalance()
+	return true
+}
+
+func closeAll(models map[string]Loaded) {
+	for _, l := range models {
+		l.GPU.closeModel()
+	}
+}
