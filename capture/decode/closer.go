@@ -13,6 +13,10 @@ import (
 // counts as lost: closing takes some 10 ms, and nothing sets one up meanwhile.
 const closeLimit = 30 * time.Second
 
+// mostGrace bounds how long the decoders of a lost card are left as they are, see
+// Closer.grace.
+const mostGrace = 30 * time.Second
+
 // Card is what a Closer wants to know of a card, and says of it: *cuda.Device.
 type Card interface {
 	Lost() <-chan struct{}
@@ -43,6 +47,7 @@ type Closer struct {
 	open int           // guarded by mu
 	jobs int           // guarded by mu; that wait or are under way
 	idle chan struct{} // guarded by mu; closed while there are none, nil before the first
+	from time.Time     // guarded by mu; a lost card's decoders are closed from then on
 }
 
 // NewCloser makes the closer of a card, with the queue in front of its decoders. It
@@ -88,16 +93,38 @@ func (c *Closer) count(n int) {
 }
 
 // Close calls f, which closes what the decoders stand on, behind all that is being
-// closed, and waits for that; not for a card that is lost. It is called once.
-func (c *Closer) Close(f func()) {
+// closed, and waits for that; not for a card that is lost, and no longer than most: it
+// is false where decoders were still being closed then. It is called once.
+func (c *Closer) Close(f func(), most time.Duration) bool {
 	c.later(f, c.end)
 	c.mu.Lock()
 	idle := c.idle
 	c.mu.Unlock()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
 	select {
 	case <-idle:
 	case <-c.card.Lost():
+	case <-timer.C:
+		return false
 	}
+	return true
+}
+
+// grace waits while the cameras of a lost card get decoders on others: the driver closes
+// none while it sets one up, on whatever card.
+func (c *Closer) grace() {
+	if !isLost(c.card.Lost()) {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	if c.from.IsZero() {
+		c.from = now.Add(min(time.Duration(c.open)*c.queue.SetUpTime()*3/2, mostGrace))
+	}
+	wait := c.from.Sub(now)
+	c.mu.Unlock()
+	<-time.After(wait)
 }
 
 // later calls f in its turn, and then after it. Where the card's context is gone it
@@ -115,6 +142,7 @@ func (c *Closer) later(f, then func()) {
 	c.mu.Unlock()
 	c.queue.Later(func() {
 		if !c.contextGone() {
+			c.grace()
 			c.call(f)
 		}
 		then()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"edgecam/capture"
@@ -159,7 +160,7 @@ func TestNVDECMassClose(t *testing.T) {
 		}
 		d.Close()
 	}
-	closer.Close(dev.Close)
+	closer.Close(dev.Close, time.Minute)
 	if n := closer.Open(); n != 0 || on.held() != 0 {
 		t.Errorf("%d decoders, %d holds are left", n, on.held())
 	}
@@ -215,7 +216,7 @@ func TestNVDECContextGone(t *testing.T) {
 			for _, d := range decoders {
 				d.Close()
 			}
-			closer.Close(dev.Close)
+			closer.Close(dev.Close, time.Minute)
 			on.free(t)
 			fake.Reset(0)
 			if n := fake.Count("told"); n != 1 {
@@ -259,7 +260,7 @@ func TestNVDECFailureAndTheCard(t *testing.T) {
 				t.Errorf("frames of units %v on the gpu, %v by software", s.device, s.host)
 			}
 			d.Close()
-			closer.Close(dev.Close)
+			closer.Close(dev.Close, time.Minute)
 			on.free(t)
 			fake.CheckIdle(t)
 		})
@@ -301,7 +302,63 @@ func TestNVDECCloseHangs(t *testing.T) {
 	}
 	second.Close()
 	fake.Set("hangs", 0)
-	closer.Close(dev.Close)
+	closer.Close(dev.Close, time.Minute)
 	on.free(t)
 	fake.CheckIdle(t)
+}
+
+// The driver sets decoders up on other cards before it closes those of the lost one.
+func TestCloserLetsOthersSetUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, on := decode.NewQueue(1), newLentCard()
+		closer := on.closer(t, q)
+		setUp := decode.Turn{SetUp: true}
+		var ends []func()
+		for range 3 {
+			q.Enter(setUp, nil)
+			time.Sleep(time.Second) // bubble time
+			q.Leave(setUp)
+			end, err := closer.Take()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, end)
+		}
+		on.Lose(errTest)
+		lost := time.Now()
+		var closed []time.Duration
+		for _, end := range ends {
+			closer.Later(func() { closed = append(closed, time.Since(lost)) }, end)
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if len(closed) != 0 {
+			t.Errorf("closed after %v", closed)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(closed) != 3 || closed[0] != 4500*time.Millisecond {
+			t.Errorf("closed after %v, want three after 4.5 s", closed)
+		}
+		closer.Close(func() {}, time.Minute)
+		synctest.Wait()
+		on.free(t)
+	})
+}
+
+// The end of the program does not wait for hundreds of decoders.
+func TestCloserEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := newLentCard()
+		closer := on.closer(t, decode.NewQueue(1))
+		for range 10 {
+			closer.Later(func() { time.Sleep(time.Second) }, func() {})
+		}
+		began := time.Now()
+		if closer.Close(func() {}, 5*time.Second) || time.Since(began) != 5*time.Second {
+			t.Errorf("gave up after %v", time.Since(began))
+		}
+		time.Sleep(10 * time.Second)
+		on.free(t)
+	})
 }

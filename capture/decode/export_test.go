@@ -61,3 +61,9 @@ func External() error { return &avcodec.Error{Code: -0x20545845, Text: "external
 
 // Invalid see External.
 func Invalid() error { return &avcodec.Error{Code: -0x41444e49, Text: "invalid"} }
+
+// Take counts a decoder, as opening one does.
+func (c *Closer) Take() (end func(), err error) { return c.take() }
+
+// Later calls f in its turn, as closing a decoder does.
+func (c *Closer) Later(f, then func()) { c.later(f, then) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"edgecam/capture"
 	"edgecam/capture/decode"
@@ -466,7 +467,7 @@ func TestNVDECLost(t *testing.T) {
 	if i := d.Info(); i.Note != "not decoded by h264 (nvdec): the GPU was lost" {
 		t.Errorf("info %+v", i)
 	}
-	closer.Close(dev.Close)
+	closer.Close(dev.Close, time.Minute)
 	if fake.Count("decoders") != 1 || closer.Open() != 1 || on.held() == 0 {
 		t.Errorf("%d decoders are open, %d are counted", fake.Count("decoders"), closer.Open())
 	}

@@ -305,19 +305,25 @@ func (g *GPU) close() {
 		return
 	}
 	g.report("close gpu viewers", g.dev.DoWithin(context.Background(), "close viewers", gpuStepLimit, g.closeCard))
-	if g.decoder != nil {
-		g.closeDecoder()
+	if g.decoder != nil && !g.closeDecoder() {
+		g.logger.Info("decoders are still being closed: the rest is left to the end of the process", "decoders", g.closer.Open())
+		return
 	}
 	g.report("close gpu", g.dev.Close())
 }
 
-// closeDecoder gives the decoder back behind its decoders.
-func (g *GPU) closeDecoder() {
+// closeDecoderLimit is how long the end waits for decoders that are closed one after
+// another, well under what systemd waits for a service.
+const closeDecoderLimit = 5 * time.Second
+
+// closeDecoder gives the decoder back behind its decoders; false where that takes too
+// long.
+func (g *GPU) closeDecoder() bool {
 	if g.closer == nil { // it was never handed out
 		g.decoder.Close()
-		return
+		return true
 	}
-	g.closer.Close(g.decoder.Close)
+	return g.closer.Close(g.decoder.Close, closeDecoderLimit)
 }
 
 // report logs what went wrong at the end. A card that is lost says so to
