@@ -326,19 +326,17 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 		}
 		on.Lose(errTest)
 		lost := time.Now()
-		var closed []time.Duration
+		closed := make(chan time.Duration, len(ends))
 		for _, end := range ends {
-			closer.Later(func() { closed = append(closed, time.Since(lost)) }, end)
+			closer.Later(func() { closed <- time.Since(lost) }, end)
 		}
 		time.Sleep(4 * time.Second)
-		synctest.Wait()
 		if len(closed) != 0 {
-			t.Errorf("closed after %v", closed)
+			t.Errorf("%d closed", len(closed))
 		}
 		time.Sleep(time.Second)
-		synctest.Wait()
-		if len(closed) != 3 || closed[0] != 4500*time.Millisecond {
-			t.Errorf("closed after %v, want three after 4.5 s", closed)
+		if at := <-closed; at != 4500*time.Millisecond || len(closed) != 2 {
+			t.Errorf("closed after %v, %d more, want 4.5 s and 2", at, len(closed))
 		}
 		closer.Close(func() {}, time.Minute)
 		synctest.Wait()
