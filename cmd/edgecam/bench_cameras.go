@@ -60,9 +60,9 @@ func newBenchCameras() *cobra.Command {
 			"stays under --p95 with no stall and 99 % of the frames analysed: it doubles their number from --count on\n" +
 			"until that fails, then bisects, without loading the model again. A trial takes --duration and some seconds\n" +
 			"of warm-up, a search up to 15 trials; none is begun after --limit.\n" +
-			"--lose 1@5s destroys the context of GPU 1 5 s into the measured time, and reports how its cameras fare on the\n" +
-			"others, and when it serves again. --lose 1@5s:trap has a kernel fault instead, which takes every GPU from the\n" +
-			"process: only a new one helps, and `edgecam run` ends for that.\n" +
+			"--lose 1@5s takes GPU 1 away 5 s into the measured time, and reports how its cameras fare on the others; it\n" +
+			"is for the next process to use it again. --lose 1@5s:trap has a kernel fault instead, which takes every GPU\n" +
+			"from the process: `edgecam run` ends for that.\n" +
 			"--overload 2 compares half of --count, or of what --find-max found, with twice as many, priorities 1, 2 and 4.\n" +
 			"It says whether p95 stays within 20 %, memory flat, and every camera within 10 % of its weighted share.\n" +
 			"For a size that is not the built-in clip's a clip is made with ffmpeg, once; --clip names one of your own.",
@@ -71,11 +71,7 @@ func newBenchCameras() *cobra.Command {
 			if err := f.check(); err != nil {
 				return &usageError{err}
 			}
-			r, err := benchCameras(cmd.Context(), f, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			return printReport(cmd, r, f.asJSON)
+			return benchCameras(cmd.Context(), f, cmd.ErrOrStderr(), func(r *cameras.Report) error { return printReport(cmd, r, f.asJSON) })
 		},
 	}
 	f.add(cmd)
@@ -218,14 +214,14 @@ type camerasBench struct {
 	cards    []cameras.CardOptions
 }
 
-func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cameras.Report, error) {
+func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer, show func(*cameras.Report) error) error {
 	b := &camerasBench{f: f, progress: progress}
 	cfg, err := b.config()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := b.startCameras(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if b.sim != nil {
 		defer b.sim.Stop()
@@ -233,20 +229,20 @@ func benchCameras(ctx context.Context, f camerasFlags, progress io.Writer) (*cam
 	logger := newLogger(progress, "warn", "text")
 	a, err := newAppliance(ctx, cfg, nil, logger)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer a.Close()
 	if a.infer.problem != "" {
-		return nil, errors.New(a.infer.problem)
+		return errors.New(a.infer.problem)
 	}
 	a.lossWatch.restart = false // a loss is what may be looked at
 	b.findCards(a)
 	if f.lose != "" {
 		if _, err := b.toLose(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return b.measure(ctx, a, cfg, machineOf(detect(cuda.New(cuda.Options{}))))
+	return b.measure(ctx, a, cfg, show)
 }
 
 // config is what the appliance runs with: no camera at first.
@@ -361,13 +357,14 @@ func (b *camerasBench) nameOf(path string) string {
 // errBenchDone ends the appliance when the bench is over.
 var errBenchDone = errors.New("the bench is over")
 
-func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Config, machine string) (*cameras.Report, error) {
-	var report *cameras.Report
+// measure shows the report before the appliance ends: with hundreds of cameras that
+// takes its time, and is a matter of libraries that may fail at it.
+func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Config, show func(*cameras.Report) error) error {
 	bench := cameras.New()
 	a.pipeline.Observe(bench.Observe)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.Run(ctx, "", nil) })
-	g.Go(func() (err error) {
+	g.Go(func() error {
 		select {
 		case <-a.pipeline.Started():
 		case <-ctx.Done():
@@ -377,19 +374,23 @@ func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Co
 			return err
 		}
 		ceiling := b.ceiling(ctx, a)
-		if report, err = bench.Run(ctx, b.options(a, cfg)); err != nil {
+		report, err := bench.Run(ctx, b.options(a, cfg))
+		if err != nil {
 			return err
 		}
 		report.SetCeiling(ceiling)
+		in := a.pipeline.System().Inference
+		report.Machine, report.GPU, report.Video = machineOf(detect(cuda.New(cuda.Options{}))), b.gpus(), b.video
+		report.Model, report.Precision, report.Provider, report.Batch = in.Model, in.Precision, in.Provider, in.Batch
+		if err := show(report); err != nil {
+			return err
+		}
 		return errBenchDone
 	})
 	if err := g.Wait(); !errors.Is(err, errBenchDone) {
-		return nil, err
+		return err
 	}
-	in := a.pipeline.System().Inference
-	report.Machine, report.GPU, report.Video = machine, b.gpus(), b.video
-	report.Model, report.Precision, report.Provider, report.Batch = in.Model, in.Precision, in.Provider, in.Batch
-	return report, nil
+	return nil
 }
 
 // settle waits for the engines to be those that stay: TensorRT's are built, or
@@ -468,7 +469,7 @@ func (b *camerasBench) gpus() string {
 func (b *camerasBench) toLose() (*cameras.Lose, error) {
 	for _, c := range b.cards {
 		if c.Index == b.f.loseGPU {
-			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter, Trap: b.f.loseByTrap}, nil
+			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter, Trap: b.f.loseByTrap, Stays: true}, nil
 		}
 	}
 	return nil, fmt.Errorf("--lose %s: there is no GPU %d at work", b.f.lose, b.f.loseGPU)

@@ -48,6 +48,7 @@ type cardsOf struct {
 	decoder string
 	nvdec   *avcodec.Library // decodes on the cards, which have different numbers then; nil = the cards do not decode
 	logger  *slog.Logger
+	stays   bool // a lost card is not opened again
 }
 
 func startCardsAs(t *testing.T, n, cameras int, of cardsOf, before ...func(*pipeline.Pipeline)) *cards {
@@ -73,6 +74,7 @@ func startCardsAs(t *testing.T, n, cameras int, of cardsOf, before ...func(*pipe
 			index = i
 		}
 		gpu, err := pipeline.OpenGPU(t.Context(), pipeline.GPUOptions{
+			Renew:  !of.stays,
 			Driver: cuda.New(cuda.Options{Library: card.Driver}), Codecs: of.nvdec,
 			Card: platform.GPU{
 				Index: index, Name: "stand-in", UUID: fmt.Sprintf("GPU-%d", i), CanMapHost: true, HostRegisterSupported: true, NUMANode: -1,
@@ -225,6 +227,26 @@ func TestCamerasMoveFromALostCard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where a lost card cannot have another context in this process its cameras stay on the
+// others, and the box says what helps.
+func TestALostCardIsLeftToTheNextProcess(t *testing.T) {
+	b := startCardsAs(t, 2, 2, cardsOf{decoder: "software", logger: slog.New(slog.DiscardHandler), stays: true})
+	b.everyone(t)
+	if err := b.TakeAway("GPU-0"); err == nil {
+		t.Fatal("it is not lost")
+	}
+	waitFor(t, "the cameras to move, and the reason", func() bool {
+		cameras, states := b.on(t)
+		reason := b.System().Platform.GPUs[0].Reason
+		return fmt.Sprint(cameras, states) == "[0 2] [lost ok]" && strings.Contains(reason, "used again when edgecam is started anew")
+	})
+	b.everyone(t)
+	if ok, why := b.Ready(); !ok {
+		t.Errorf("not ready although one card works: %s", why)
+	}
+	b.stop()
 }
 
 // When the last card is lost there is nowhere to go: the box says so, and a reload

@@ -31,6 +31,10 @@ type GPUOptions struct {
 	Memory string // gpu.memory of the configuration
 	// Codecs have the card's decoder. nil = the card is not asked to decode.
 	Codecs *avcodec.Library
+	// Renew has a lost card opened again in this process, with a context of its own. No
+	// library that computes on cards may have been in the one before: ONNX Runtime 1.31
+	// with CUDA 13 ends the process at its first run in the second context.
+	Renew bool
 	// CallTimeout is cuda.DeviceOptions'.
 	CallTimeout time.Duration
 	Logger      *slog.Logger

@@ -8,9 +8,14 @@ import (
 	"edgecam/internal/config"
 )
 
-// reopen opens a lost card again, as soon as nothing uses it any more: that destroys
-// the context that is there, under whoever still used it. It gives false when ctx ends.
+// reopen opens a lost card again, where that may be, as soon as nothing uses it any
+// more: that destroys the context that is there, under whoever still used it. It gives
+// false when ctx ends, and where the card is left to the next process.
 func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
+	if !p.cardOf(b).options.Renew {
+		p.failed(b, "it is used again when edgecam is started anew")
+		return false
+	}
 	for wait := reopenFirst; ; {
 		if !p.sleepBefore(ctx, b, wait) {
 			return false
@@ -94,7 +99,7 @@ func (p *Pipeline) failed(b *bay, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b.note != text {
-		p.logger.Warn("gpu cannot be opened again yet", "gpu", b.st.gpu.card.Index, "err", text)
+		p.logger.Warn("gpu is not opened again yet", "gpu", b.st.gpu.card.Index, "why", text)
 	}
 	b.note = text
 }

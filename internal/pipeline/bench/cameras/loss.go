@@ -24,6 +24,9 @@ type Lose struct {
 	// Trap has a kernel fault, which takes all cards of the process away. Without it the
 	// card alone is taken away (pipeline.TakeAway), and gets a new context.
 	Trap bool
+	// Stays says that this process does not use the card again: the trial does not wait
+	// for that.
+	Stays bool
 	// Back is how long the trial waits for the card to serve again, and for all of its
 	// cameras, once its time is over. It defaults to 45 s.
 	Back time.Duration
@@ -56,6 +59,7 @@ type Loss struct {
 	Reductions   int      `json:"governor_reductions"`  // how often the governor began to lower rates
 	LowestShare  float64  `json:"lowest_allowed_share"` // of the asked rates, by the governor
 	Reason       string   `json:"reduced_because,omitempty"`
+	Stays        bool     `json:"stays_lost"`           // to this process
 	ServedAfter  float64  `json:"served_after_seconds"` // from the loss until the card analysed again; 0 = it did not
 	CamerasBack  int      `json:"cameras_back"`         // that it analysed then
 	BackMost     float64  `json:"back_most_seconds"`    // from the loss until the last of these
@@ -209,7 +213,7 @@ func (l *losing) goesOn(end time.Time) bool {
 	if l.lossErr() == nil {
 		return false
 	}
-	if now := l.sumUp(); l.whole.IsZero() && now.ServedAfter > 0 && len(now.NotAgain) == 0 {
+	if now := l.sumUp(); l.whole.IsZero() && (now.ServedAfter > 0 || now.Stays) && len(now.NotAgain) == 0 {
 		l.whole = time.Now()
 	}
 	return l.whole.IsZero() || time.Since(l.whole) < backFor
@@ -219,7 +223,9 @@ func (l *losing) goesOn(end time.Time) bool {
 func (l *losing) sumUp() *Loss {
 	l.log.mu.Lock()
 	defer l.log.mu.Unlock()
-	return sumUp(l.log.all, l.homes, l.b.o.Lose.UUID, l.began, l.asked, l.lost)
+	sum := sumUp(l.log.all, l.homes, l.b.o.Lose.UUID, l.began, l.asked, l.lost)
+	sum.Stays = l.b.o.Lose.Stays
+	return sum
 }
 
 // end fills in the loss and what it makes different in the trial.
@@ -422,7 +428,7 @@ func (l *Loss) fails() string {
 		return fmt.Sprintf("%d pictures were published twice, %d behind newer ones", l.Twice, l.Backwards)
 	case l.OfDead > 0:
 		return fmt.Sprintf("%d pictures of the lost card were published after the loss", l.OfDead)
-	case l.ServedAfter == 0:
+	case l.ServedAfter == 0 && !l.Stays:
 		return "the lost card did not serve again"
 	}
 	return ""
@@ -435,7 +441,11 @@ func (l *Loss) table(w io.Writer) {
 	fmt.Fprintf(w, "analysed: %.1f frames/s before, %.1f without the card; the governor lowered rates %d times, to %.0f %% at least%s\n",
 		l.BeforeFPS, l.WithoutFPS, l.Reductions, l.LowestShare*100, because(l.Reason))
 	fmt.Fprintf(w, "published twice: %d, behind newer ones: %d, of the dead card after the loss: %d\n", l.Twice, l.Backwards, l.OfDead)
-	if l.ServedAfter == 0 {
+	switch {
+	case l.Stays:
+		fmt.Fprintln(w, "the card serves again in the next process")
+		return
+	case l.ServedAfter == 0:
 		fmt.Fprintln(w, "the card did not serve again")
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,26 @@ func TestLossSummedUp(t *testing.T) {
 	}
 	if n := len(l.EverySeconds); n != 10 || fmt.Sprint(l.EverySeconds[2].Analysed) != "map[b:2]" || fmt.Sprint(l.EverySeconds[9].Analysed) != "map[a:2 b:2]" {
 		t.Errorf("%d seconds: %v", n, l.EverySeconds)
+	}
+}
+
+// A card that is left to the next process is not waited for.
+func TestLossStays(t *testing.T) {
+	l := lossOf(func(s *shown) {
+		for i := range s.all {
+			if s.all[i].life == 4 {
+				s.all[i].gpu, s.all[i].life = "b", 0
+			}
+		}
+	})
+	l.Stays = true
+	if got := l.fails(); got != "" {
+		t.Errorf("fails: %q", got)
+	}
+	var text strings.Builder
+	l.table(&text)
+	if !strings.Contains(text.String(), "the card serves again in the next process") {
+		t.Error(text.String())
 	}
 }
 
