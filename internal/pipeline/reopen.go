@@ -12,18 +12,23 @@ import (
 // more: that destroys the context that is there, under whoever still used it. It gives
 // false when ctx ends, and where the card is left to the next process.
 func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
-	if !p.cardOf(b).options.Renew {
-		p.failed(b, "it is used again when edgecam is started anew")
-		return false
-	}
+	const later = "it is used again when edgecam is started anew"
+	renew := p.cardOf(b).options.Renew
 	for wait := reopenFirst; ; {
 		if !p.sleepBefore(ctx, b, wait) {
 			return false
 		}
 		p.settle()
-		if why := p.inUse(b); why != "" {
+		switch why := p.inUse(b); {
+		case why != "" && renew:
 			p.failed(b, why)
 			continue
+		case why != "":
+			p.failed(b, later+" ("+why+")")
+			continue
+		case !renew:
+			p.failed(b, later)
+			return false
 		}
 		wait = min(2*wait, reopenLongest) // where it fails
 		p.mu.Lock()
