@@ -15,8 +15,7 @@ import (
 
 const (
 	// lostGrace is how long the dashboard goes on saying that the last card is lost
-	// before the process ends to be started anew: time for a look and a scrape, and for
-	// another card to come back.
+	// before the process ends to be started anew: time for a look and a scrape.
 	lostGrace = 10 * time.Second
 	// mostLosses within lossWindow are enough: the next start leaves the cards alone for
 	// the rest of it. A start with a card and its loss take half a minute or so.
@@ -33,8 +32,7 @@ type cards interface {
 }
 
 // lossWatch ends the process when the last card is lost, where somebody starts it
-// again: the surest way to have a card back is a new process, and the only one after a
-// kernel's fault. It remembers how often that was.
+// again: the way to have a card back is a new process. It remembers how often that was.
 type lossWatch struct {
 	dir     string // "" = nothing is remembered
 	restart bool   // somebody starts the process again
@@ -74,7 +72,7 @@ func (w *lossWatch) run(ctx context.Context, c cards) error {
 		}
 		if err := c.LostErr(); err != nil {
 			w.remember()
-			return fmt.Errorf("no gpu answers any more, and none came back: ending, for a restart: %w", err)
+			return fmt.Errorf("no gpu answers any more: ending, for a restart: %w", err)
 		}
 	}
 }

@@ -288,7 +288,7 @@ func (g *GPU) look(ctx context.Context) {
 		}
 		return err
 	})
-	if err != nil && g.dev.Err() == nil && ctx.Err() == nil && !errors.Is(err, cuda.ErrDeviceClosed) {
+	if err != nil && g.dev.Err() == nil && ctx.Err() == nil && !errors.Is(err, cuda.ErrDeviceClosed) && cuda.Code(err) != cuda.CodeOutOfMemory {
 		g.dev.Lose(fmt.Errorf("look after the loss of another gpu: %w", err))
 	}
 }

@@ -164,8 +164,10 @@ func New(o Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// Run runs until ctx ends. When it returns every session has been torn down,
-// every goroutine has ended and every frame is back in its pool.
+// Run runs until ctx ends. When it returns every session has been torn down, every
+// goroutine has ended and every frame is back in its pool, but for what hangs in a card
+// that was lost, or waits to be closed behind hundreds of decoders: that is left to the
+// end of the process.
 func (p *Pipeline) Run(ctx context.Context) error {
 	p.mu.Lock()
 	p.ctx = ctx
@@ -186,7 +188,6 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	<-ctx.Done()
 	// Upstream first: no camera gives frames any more, then the workers end.
 	p.reload.Lock()
-	defer p.reload.Unlock()
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
@@ -198,6 +199,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		}
 	}
 	p.broker.Close()
+	p.reload.Unlock() // who looks after a card that is lost just now may wait for it
 	err := p.running.Wait()
 	p.Close()
 	p.closeReopened()

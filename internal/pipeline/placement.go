@@ -169,10 +169,10 @@ func (p *Pipeline) startStationLocked(s *station) {
 	p.running.Go(func() error { return s.run(ctx, func() []*camera { return p.camerasOn(s) }) })
 }
 
-// watch looks after one card: when it is lost its cameras move to the others, and
-// it is opened again behind the scenes. Where there is no other they stay: pictures
-// that the processor can decode go on, without analysis, and all of them have the card
-// again when it is back. Whoever runs the process may end it before that.
+// watch looks after one card: when it is lost its cameras move to the others. Where
+// there is no other they stay: pictures that the processor can decode go on, without
+// analysis, and whoever runs the process may end it. With GPUOptions.Renew the card is
+// opened again behind the scenes, and has its cameras again.
 func (p *Pipeline) watch(ctx context.Context, b *bay) {
 	for gpu := p.cardOf(b); gpu != nil; gpu = p.cardOf(b) {
 		select {

@@ -22,7 +22,7 @@ type Lose struct {
 	UUID  string
 	After time.Duration // from the beginning of the measured time
 	// Trap has a kernel fault, which takes all cards of the process away. Without it the
-	// card alone is taken away (pipeline.TakeAway), and gets a new context.
+	// card alone is taken away (pipeline.TakeAway).
 	Trap bool
 	// Stays says that this process does not use the card again: the trial does not wait
 	// for that.

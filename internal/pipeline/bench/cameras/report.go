@@ -107,8 +107,14 @@ func (r *Report) SetCeiling(fps float64) {
 	for i := range r.Trials {
 		r.Trials[i].OfCeiling = r.Trials[i].AnalysedFPS / fps
 	}
-	if r.Best != nil {
-		r.Best.OfCeiling = r.Best.AnalysedFPS / fps
+	more := []*Trial{r.Best}
+	if o := r.Overload; o != nil {
+		more = append(more, o.Ease, o.Loaded)
+	}
+	for _, t := range more {
+		if t != nil {
+			t.OfCeiling = t.AnalysedFPS / fps
+		}
 	}
 }
 
