@@ -381,7 +381,7 @@ func (b *camerasBench) measure(ctx context.Context, a *appliance, cfg *config.Co
 		report.SetCeiling(ceiling)
 		in := a.pipeline.System().Inference
 		report.Machine, report.GPU, report.Video = machineOf(detect(cuda.New(cuda.Options{}))), b.gpus(), b.video
-		report.Model, report.Precision, report.Provider, report.Batch = in.Model, in.Precision, in.Provider, in.Batch
+		report.Model, report.Precision, report.Provider, report.Batch, report.Notes = in.Model, in.Precision, in.Provider, in.Batch, in.Notes
 		if err := show(report); err != nil {
 			return err
 		}

@@ -342,3 +342,20 @@ func TestTrialWaitsForTheStart(t *testing.T) {
 		})
 	}
 }
+
+// The report says what the engine is and how long it takes, for whoever finds it slow.
+func TestReportTellsOfTheEngine(t *testing.T) {
+	r := &Report{
+		Notes: []string{"cuda: runs 96 of 98 nodes"},
+		Best:  &Trial{Cameras: 2, Run: &web.Percentiles{P50: 11.5, P95: 12.25}, BatchMean: 3.5},
+	}
+	var text strings.Builder
+	if err := r.Table(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a run of the engine: 3.5 pictures on average, p50 11.5 ms, p95 12.2 ms", "engine: cuda: runs 96 of 98 nodes"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+}

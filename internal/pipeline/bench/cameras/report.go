@@ -20,6 +20,8 @@ type Report struct {
 	Provider  string `json:"provider"`
 	Batch     int    `json:"batch"` // most pictures in a run of the engine
 
+	Notes []string `json:"notes"` // what the probe found of the engine: who runs its nodes, and how long it takes
+
 	P95Bound float64 `json:"p95_bound_ms"`
 	Max      int     `json:"max"`                 // cameras that meet the bounds; of a search
 	Stops    string  `json:"stops,omitempty"`     // what the next number of cameras misses
@@ -52,6 +54,9 @@ type Trial struct {
 	Governor *Governor `json:"governor,omitempty"` // where it lowered the rates
 
 	Stages []Stage `json:"stages"`
+
+	Run       *web.Percentiles `json:"run_ms,omitempty"` // of the engine, of late
+	BatchMean float64          `json:"batch_mean"`       // pictures in one, of late
 
 	Cores           float64 `json:"cores"`                 // of this process
 	CPUPercentOfOne float64 `json:"cpu_percent_of_one"`    // of a core, each camera
@@ -140,6 +145,9 @@ func (r *Report) Table(w io.Writer) error {
 	if r.Best != nil {
 		r.Best.table(&t)
 	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&t, "engine: %s\n", note)
+	}
 	if r.CeilingFPS > 0 {
 		fmt.Fprintf(&t, "the card's decoders give %.0f frames/s flat out", r.CeilingFPS)
 		if r.Best != nil {
@@ -183,6 +191,9 @@ func (t *Trial) table(w io.Writer) {
 		t.Cores, t.CPUPercentOfOne, t.PerCPUSecond, mib(t.ResidentBytes), t.Threads)
 	fmt.Fprintf(w, "simulated cameras: %.2f cores, in a process of their own\n", t.SimulatorCores)
 	fmt.Fprintf(w, "frame memory: %.0f MiB, %d slots, %d in use, %d at most\n", mib(t.PoolBytes), t.Slots, t.SlotsInUse, t.SlotsMost)
+	if t.Run != nil {
+		fmt.Fprintf(w, "a run of the engine: %.1f pictures on average, p50 %.1f ms, p95 %.1f ms\n", t.BatchMean, t.Run.P50, t.Run.P95)
+	}
 	for i := range t.Cards {
 		t.Cards[i].table(w)
 	}

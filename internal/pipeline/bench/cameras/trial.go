@@ -156,6 +156,7 @@ func (b *Bench) measure(ctx context.Context, t *Trial, w *watch) error {
 	}
 	system := b.o.Pipeline.System()
 	t.memory(system.Memory)
+	t.Run, t.BatchMean = system.Inference.RunMS, system.Inference.BatchMean
 	if g := system.Governor; g.Reducing {
 		t.Governor = &Governor{Reason: g.Reason, AskedFPS: g.AskedFPS, AllowedFPS: g.AllowedFPS, Cameras: g.Cameras}
 	}
