@@ -156,15 +156,12 @@ func (q *Queue) withdraw(l *lane, w *waiter) bool {
 	return true
 }
 
-// leastSetUp is what setting up a decoder takes at the least: less was a unit that came
-// before the one that does.
-const leastSetUp = 5 * time.Millisecond
-
 // Leave implements Turnstile.
 func (q *Queue) Leave(t Turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if took := time.Since(q.began); t.SetUp && took >= leastSetUp {
+	if t.SetUp {
+		took := time.Since(q.began)
 		if q.setUp == 0 {
 			q.setUp = took
 		}
