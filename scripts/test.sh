@@ -42,7 +42,8 @@ unraced() {
 }
 
 # raced PACKAGE…: with the race detector. Go's detector may end a test program
-# that uses testing/synctest, by a check of its own and with no test at fault
+# that uses testing/synctest, by a check or a fault of its own (on goroutine 0, which
+# runs no code of ours), and with no test at fault
 # (golang.org/issue/78156): such a package is run again, any other failure stands.
 raced() {
   local report attempt again
@@ -64,7 +65,7 @@ raced() {
 # where another did.
 crashed() {
   awk '
-    /^ThreadSanitizer: CHECK failed/ { detector = 1; next }
+    /^ThreadSanitizer: CHECK failed|^goroutine 0 .*synctest bubble/ { detector = 1; next }
     /--- FAIL|^panic:|DATA RACE|^fatal error:/ { test = 1 }
     /^FAIL\t/ { if (detector && !test) again = again " " $2; else real = 1 }
     /^(FAIL|ok  |\?   )\t/ { detector = test = 0 }
