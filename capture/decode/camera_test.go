@@ -3,7 +3,6 @@
 package decode_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -168,36 +167,18 @@ func (c *camera) OnPlay(*gortsplib.ServerHandlerOnPlayCtx) (*base.Response, erro
 // watched is a camera that is captured as the appliance does it.
 type watched struct {
 	*capture.Supervisor
-	log    *syncBuffer
+	log    *testkit.Journal
 	mu     sync.Mutex
 	dec    *decode.Decoder // of the session of now
 	frames chan *framepool.Frame
 	states chan capture.Status
 }
 
-// syncBuffer is a log that is read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // watch captures a camera until the test ends. Frames that nobody takes are let
 // go.
 func watch(t testing.TB, url string, o decode.Options) *watched {
 	t.Helper()
-	w := &watched{log: &syncBuffer{}, frames: make(chan *framepool.Frame, 60), states: make(chan capture.Status, 256)}
+	w := &watched{log: &testkit.Journal{}, frames: make(chan *framepool.Frame, 60), states: make(chan capture.Status, 256)}
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	o.Camera, o.Library, o.Node, o.Logger, o.ReaderSlots = "gate", library(t), -1, logger, 64
 	var err error

@@ -1,42 +1,23 @@
 package rtsp_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"edgecam/capture"
 	"edgecam/capture/rtsp"
 	"edgecam/internal/sim"
+	"edgecam/internal/testkit"
 )
 
 // secret is the password of all tests here; no output may hold it in any form.
 const secret = `Sw%rd/f@sh ä?#`
-
-// lockedBuffer is a log that goroutines write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // mustNotLeak fails if text holds the password in a form that something on the
 // way would have given it.
@@ -134,7 +115,7 @@ func TestFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := startSim(t, tt.sim)
-			log := &lockedBuffer{}
+			log := &testkit.Journal{}
 			o := rtsp.Options{
 				URL: s.URL(0), Transport: tt.transport, ReadTimeout: tt.read,
 				Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

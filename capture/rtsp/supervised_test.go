@@ -11,6 +11,7 @@ import (
 	"edgecam/capture/rtsp"
 	"edgecam/framepool"
 	"edgecam/internal/sim"
+	"edgecam/internal/testkit"
 )
 
 // frameDecoder gives an empty picture for each access unit: what is tested
@@ -30,12 +31,12 @@ func (frameDecoder) Close()                    {}
 type supervised struct {
 	*capture.Supervisor
 	states chan capture.Status
-	log    *lockedBuffer
+	log    *testkit.Journal
 }
 
 func supervise(t *testing.T, o rtsp.Options, change func(*capture.Options)) *supervised {
 	t.Helper()
-	s := &supervised{states: make(chan capture.Status, 1000), log: &lockedBuffer{}}
+	s := &supervised{states: make(chan capture.Status, 1000), log: &testkit.Journal{}}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Logger = logger
 	o.Memory = &rtsp.TransportMemory{}

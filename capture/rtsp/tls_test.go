@@ -33,6 +33,7 @@ import (
 
 	"edgecam/capture"
 	"edgecam/capture/rtsp"
+	"edgecam/internal/testkit"
 )
 
 // authority signs certificates of cameras.
@@ -163,7 +164,7 @@ func TestCertificates(t *testing.T) {
 				heard = append(heard, req.method)
 				return false
 			}))
-			log := &lockedBuffer{}
+			log := &testkit.Journal{}
 			r, err := attempt(t, rtsp.Options{
 				URL: "rtsps://" + addr + "/x", Username: "admin", Password: secret, TLS: tt.tls, Transport: rtsp.TCP,
 				Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,25 +33,7 @@ type stand struct {
 	*testkit.Card
 
 	options  GPUOptions
-	warnings *journal
-}
-
-// journal collects what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+	warnings *testkit.Journal
 }
 
 // newStand has a model that costs nothing, for tests of what is around it: its
@@ -67,7 +48,7 @@ func newStand(t *testing.T, batch int) *stand {
 // newBuiltinStand has the built-in model, whose answers tell pictures apart.
 func newBuiltinStand(t *testing.T, batch int) *stand {
 	t.Helper()
-	b := &stand{Card: testkit.NewCard(t), warnings: &journal{}}
+	b := &stand{Card: testkit.NewCard(t), warnings: &testkit.Journal{}}
 	b.options = GPUOptions{
 		Driver: cuda.New(cuda.Options{Library: b.Driver}),
 		Card:   platform.GPU{Name: "stand-in", CanMapHost: true, HostRegisterSupported: true, NUMANode: -1},

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,39 +13,22 @@ import (
 	"edgecam/internal/config"
 	"edgecam/internal/event"
 	"edgecam/internal/pipeline"
+	"edgecam/internal/testkit"
 	"edgecam/platform/avcodec"
 	"edgecam/platform/cuda"
 	"edgecam/platform/nvdectest"
 )
 
-// journal collects what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
 // startNVDEC starts a box whose cards decode. No picture of GPU-0 may be published that
 // is younger than lost, until it is opened again.
-func startNVDEC(t *testing.T, fake *nvdectest.Driver, n, cameras int, decoder string) (b *cards, said *journal, lost *atomic.Pointer[time.Time]) {
+func startNVDEC(t *testing.T, fake *nvdectest.Driver, n, cameras int, decoder string) (b *cards, said *testkit.Journal, lost *atomic.Pointer[time.Time]) {
 	t.Helper()
 	fake.Set("devices", 2)
 	codecs, err := avcodec.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, lost = &journal{}, &atomic.Pointer[time.Time]{}
+	said, lost = &testkit.Journal{}, &atomic.Pointer[time.Time]{}
 	of := cardsOf{decoder: decoder, nvdec: codecs, logger: slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	b = startCardsAs(t, n, cameras, of, func(p *pipeline.Pipeline) {
 		p.Observe(func(r pipeline.Result) {

@@ -49,7 +49,7 @@ func FreePort(t testing.TB) int {
 func GStreamerCamera(t testing.TB, clip, user, password string) string {
 	t.Helper()
 	python := RequireGStreamer(t)
-	said := &peerOutput{}
+	said := &Journal{}
 	cmd := exec.CommandContext(t.Context(), python, "-u", "-c", gstScript, clip, user, password)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -72,6 +72,6 @@ func VLCCamera(t testing.TB, clip string) string {
 	cmd := exec.CommandContext(t.Context(), vlc, "-I", "dummy", "--no-audio", "--loop", "--sout-keep",
 		"--sout", "#rtp{sdp="+url+"}", clip)
 	asNobody(t, cmd, PublicDir(t))
-	startPeer(t, cmd, &peerOutput{})
+	startPeer(t, cmd, &Journal{})
 	return url
 }

@@ -1,13 +1,11 @@
 package testkit
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -39,27 +37,9 @@ func RequireGStreamer(t testing.TB) string {
 	return python
 }
 
-// peerOutput keeps what a program says, for the message when it fails.
-type peerOutput struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *peerOutput) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *peerOutput) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // startPeer starts a program that is killed, with its children, when the test ends.
 // What it says on its error output is shown if the test fails.
-func startPeer(t testing.TB, cmd *exec.Cmd, said *peerOutput) {
+func startPeer(t testing.TB, cmd *exec.Cmd, said *Journal) {
 	t.Helper()
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
