@@ -358,3 +358,12 @@ func (b *box) measure(d time.Duration) (fps []float64, p95 time.Duration) {
 	slices.Sort(ages)
 	return fps, ages[len(ages)*95/100]
 }
+
+// totals sums up the rates that measure gave, and what gave way meanwhile.
+func (b *box) totals(fps []float64) (sum float64, lost int) {
+	for i, c := range b.cameras {
+		sum += fps[i]
+		lost += c.lost
+	}
+	return sum, lost
+}

@@ -134,11 +134,7 @@ func TestOverloadFromTheStart(t *testing.T) {
 			}
 			b.run(30 * time.Second)
 			fps, _ := b.measure(60 * time.Second)
-			sum, lost := 0.0, 0
-			for i, c := range b.cameras {
-				sum += fps[i]
-				lost += c.lost
-			}
+			sum, lost := b.totals(fps)
 			if float64(lost) > 0.02*sum*60 {
 				t.Errorf("%d of %.0f frames gave way", lost, sum*60)
 			}

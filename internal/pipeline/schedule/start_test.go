@@ -59,11 +59,7 @@ func TestOverloadWhileCamerasStart(t *testing.T) {
 	}
 	b.run(10 * time.Second)
 	fps, _ := b.measure(20 * time.Second)
-	sum, lost := 0.0, 0
-	for i, c := range b.cameras {
-		sum += fps[i]
-		lost += c.lost
-	}
+	sum, lost := b.totals(fps)
 	if float64(lost) > 0.02*sum*20 || sum < 1300 {
 		t.Errorf("%.0f pictures a second, %d frames gave way", sum, lost)
 	}
