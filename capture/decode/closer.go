@@ -10,7 +10,7 @@ import (
 )
 
 // closeLimit is how long the driver may take to close a decoder before the card
-// counts as lost: closing takes some 10 ms, and nothing sets one up meanwhile.
+// counts as lost: closing takes some 80 ms, and nothing sets one up meanwhile.
 const closeLimit = 30 * time.Second
 
 // mostGrace bounds how long the decoders of a lost card are left as they are, see
