@@ -93,24 +93,25 @@ func (r *ring) push(au *AccessUnit) {
 // behindLocked says whether the decoder is so late that the oldest unit before
 // au is of no use any more, and what waits would make the next ones late too.
 func (r *ring) behindLocked(au *AccessUnit) bool {
-	for _, it := range r.items {
-		if it.au != nil {
-			late := au.Received.Sub(it.au.Received)
-			return late > ringMost || late > ringAge && time.Duration(len(r.items))*r.pace > ringAge/2
-		}
-	}
-	return false
+	_, late := r.oldestLocked(au)
+	return late > ringMost || late > ringAge && time.Duration(len(r.items))*r.pace > ringAge/2
 }
 
 // slowLocked says whether what waits before au is late and stays so.
 func (r *ring) slowLocked(au *AccessUnit) bool {
+	at, late := r.oldestLocked(au)
+	return late > ringKeyAge && float64(len(r.items)-at)*float64(r.pace) > ringKeeps*float64(late)
+}
+
+// oldestLocked gives the place of the oldest unit that waits, and how late that is as
+// au comes; 0 where none waits.
+func (r *ring) oldestLocked(au *AccessUnit) (at int, late time.Duration) {
 	for i, it := range r.items {
 		if it.au != nil {
-			late := au.Received.Sub(it.au.Received)
-			return late > ringKeyAge && float64(len(r.items)-i)*float64(r.pace) > ringKeeps*float64(late)
+			return i, au.Received.Sub(it.au.Received)
 		}
 	}
-	return false
+	return 0, 0
 }
 
 // decoded notes how long the decoder took for a unit.

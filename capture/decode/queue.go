@@ -64,14 +64,13 @@ func NewQueue(places int) *Queue {
 func (q *Queue) Enter(t Turn, lost <-chan struct{}) bool {
 	q.mu.Lock()
 	l := q.laneOf(t)
-	w := &waiter{setUp: t.SetUp}
-	if l.free > 0 {
+	if l.free > 0 { // nothing is allocated for those who need not wait
 		l.free--
-		q.letInLocked(w)
+		q.insideLocked(t.SetUp)
 		q.mu.Unlock()
 		return true
 	}
-	w.turn = make(chan struct{})
+	w := &waiter{setUp: t.SetUp, turn: make(chan struct{})}
 	if !t.SetUp {
 		w.received = t.Received
 	}
@@ -101,13 +100,12 @@ func (q *Queue) laneOf(t Turn) *lane {
 func (q *Queue) Later(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := &waiter{run: f}
 	if q.setUps.free > 0 {
 		q.setUps.free--
-		q.letInLocked(w)
+		go q.carryOut(f)
 		return
 	}
-	q.waitLocked(&q.setUps, w)
+	q.waitLocked(&q.setUps, &waiter{run: f})
 }
 
 func (q *Queue) waitLocked(l *lane, w *waiter) {
@@ -116,16 +114,10 @@ func (q *Queue) waitLocked(l *lane, w *waiter) {
 	heap.Push(&l.waiting, w)
 }
 
-// letInLocked gives a waiter the place that was taken for it.
-func (q *Queue) letInLocked(w *waiter) {
-	if w.setUp {
+// insideLocked notes that a caller was let in.
+func (q *Queue) insideLocked(setUp bool) {
+	if setUp {
 		q.began = time.Now()
-	}
-	switch {
-	case w.run != nil:
-		go q.carryOut(w.run)
-	case w.turn != nil:
-		close(w.turn)
 	}
 }
 
@@ -142,7 +134,13 @@ func (q *Queue) passOnLocked(l *lane) {
 		l.free++
 		return
 	}
-	q.letInLocked(heap.Pop(&l.waiting).(*waiter)) //nolint:forcetypeassert // the heap holds nothing else
+	w := heap.Pop(&l.waiting).(*waiter) //nolint:forcetypeassert // the heap holds nothing else
+	if w.run != nil {
+		go q.carryOut(w.run)
+		return
+	}
+	q.insideLocked(w.setUp)
+	close(w.turn)
 }
 
 // withdraw takes a waiter out; false when it has been given a place.

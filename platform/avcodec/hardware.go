@@ -46,6 +46,9 @@ func (e *DriverError) Unwrap() error { return e.Err }
 
 // driverError finds the driver's failure in what FFmpeg logged, nil = there is none.
 func driverError(line string) *DriverError {
+	if line == "" { // of nearly every unit
+		return nil
+	}
 	m := cudaCall.FindStringSubmatch(line)
 	if m == nil || m[2] == "" {
 		return nil

@@ -78,12 +78,7 @@ func Code(err error) int {
 // fallen off the bus, and the driver's "unknown". A joined error is sticky where
 // one of its parts is.
 func Sticky(err error) bool {
-	for refusal := range refusals(err) {
-		if _, ok := sticky[refusal.Code]; ok {
-			return true
-		}
-	}
-	return false
+	return refused(err, func(code int) bool { _, ok := sticky[code]; return ok })
 }
 
 // sticky lists the codes of which the reference says that the context must be
@@ -116,24 +111,15 @@ func StickyNamed(call, name, text string) *platform.DriverError {
 // ContextGone says that the context does not exist any more. What was made in it must
 // not even be closed: the driver does not bear that.
 func ContextGone(err error) bool {
-	for refusal := range refusals(err) {
-		switch refusal.Code {
-		case 4, 201, 709: // deinitialized, no context on the device's own thread, context destroyed
-			return true
-		}
-	}
-	return false
+	return refused(err, func(code int) bool { // deinitialized, no context on the device's own thread, context destroyed
+		return code == 4 || code == 201 || code == 709
+	})
 }
 
 // Faulted says that a kernel failed so that every context of the process may, those of
 // other cards too.
 func Faulted(err error) bool {
-	for refusal := range refusals(err) {
-		if faulted(refusal.Code) {
-			return true
-		}
-	}
-	return false
+	return refused(err, faulted)
 }
 
 // faulted lists the codes "to continue using CUDA, the process must be terminated and
@@ -142,6 +128,16 @@ func faulted(code int) bool {
 	switch code {
 	case CodeIllegalAddress, 702, 710, 714, 715, 716, 717, 718, CodeLaunchFailed, 721, CodeUnknown:
 		return true
+	}
+	return false
+}
+
+// refused says whether one of the driver's refusals in err has such a code.
+func refused(err error, such func(code int) bool) bool {
+	for refusal := range refusals(err) {
+		if such(refusal.Code) {
+			return true
+		}
 	}
 	return false
 }
