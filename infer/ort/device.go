@@ -28,7 +28,7 @@ const Sides = 2
 
 // DeviceEngine runs a model on a GPU. Its inputs and outputs lie in device
 // memory that stays where it is for the engine's life; Run queues on a stream
-// and does not wait, but see Waits. Run, Waits, Input and Outputs belong to the
+// and does not wait, but see there and Waits. Run, Waits, Input and Outputs belong to the
 // device's goroutine, the other methods are safe for concurrent use.
 type DeviceEngine struct {
 	opts    DeviceOptions
@@ -260,7 +260,7 @@ func (e *DeviceEngine) Fetch(c *cuda.Context, side, image int) ([][]float32, err
 }
 
 // Run queues the inference of the first n images of a side's input and returns
-// without waiting: record an event on the stream behind it. Images between n
+// without waiting, but for one run in settleEvery: record an event on the stream behind it. Images between n
 // and the next batch size that is open are computed too; what they hold does not
 // matter. The error is infer.ErrClosed, the library's, or says what is wrong
 // with n.
@@ -291,6 +291,7 @@ func (e *DeviceEngine) Close() error {
 				errs = append(errs, c.Wait(e.stream))
 			}
 			if e.active != nil {
+				errs = append(errs, e.active.settleAll())
 				e.active.free()
 				e.active = nil
 			}

@@ -479,7 +479,11 @@ func TestProveProvider(t *testing.T) {
 		want string
 	}{
 		{"all", []onnxruntime.NodeRuns{{Provider: gpu, Op: "Conv", Count: 34}}, "runs 34 of 34 nodes"},
-		{"shapes on the CPU", []onnxruntime.NodeRuns{{Provider: gpu, Op: "Conv", Count: 34}, {Provider: cpu, Op: "Gather", Count: 6}}, "runs 34 of 40 nodes"},
+		{"shapes on the CPU", []onnxruntime.NodeRuns{{Provider: gpu, Op: "Conv", Count: 34}, {Provider: cpu, Op: "Gather", Count: 6}}, "runs 34 of 40 nodes, on the CPU: 6 Gather"},
+		{"many kinds on the CPU", []onnxruntime.NodeRuns{
+			{Provider: cpu, Op: "Mul", Count: 2}, {Provider: cpu, Op: "Shape", Count: 2}, {Provider: gpu, Op: "Conv", Count: 90}, {Provider: cpu, Op: "Concat", Count: 5}, {Provider: cpu, Op: "Gather", Count: 7},
+		}, "runs 90 of 106 nodes, on the CPU: 7 Gather, 5 Concat, 2 Mul, …"},
+		{"elsewhere on the card", []onnxruntime.NodeRuns{{Provider: gpu, Op: "Conv", Count: 34}, {Provider: onnxruntime.TensorRTProvider, Op: "Add", Count: 6}}, "runs 34 of 40 nodes"},
 		{"one convolution on the CPU", []onnxruntime.NodeRuns{{Provider: gpu, Op: "Conv", Count: 33}, {Provider: cpu, Op: "FusedConv", Count: 1}}, "1 nodes FusedConv run on CPUExecutionProvider instead of CUDAExecutionProvider"},
 		{"mostly elsewhere", []onnxruntime.NodeRuns{{Provider: gpu, Op: "Add", Count: 4}, {Provider: cpu, Op: "Mul", Count: 5}}, "CUDAExecutionProvider runs only 4 of 9 nodes"},
 		{"nothing ran", nil, "CUDAExecutionProvider runs only 0 of 0 nodes"},

@@ -1,11 +1,13 @@
 package ort
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,8 +200,12 @@ func (e *DeviceEngine) proveNodes(l *lane, provider string) error {
 // most of the others: a few that compute shapes belong on the CPU.
 func proveProvider(runs []onnxruntime.NodeRuns, provider string) (string, error) {
 	all, mine := 0, 0
+	var slow []onnxruntime.NodeRuns
 	for _, r := range runs {
 		all += r.Count
+		if r.Provider == onnxruntime.CPUProvider {
+			slow = append(slow, r)
+		}
 		if r.Provider == provider {
 			mine += r.Count
 			continue
@@ -213,7 +219,26 @@ func proveProvider(runs []onnxruntime.NodeRuns, provider string) (string, error)
 	if mine == 0 || 2*mine < all {
 		return "", fmt.Errorf("%s runs only %d of %d nodes", provider, mine, all)
 	}
-	return fmt.Sprintf("runs %d of %d nodes", mine, all), nil
+	return fmt.Sprintf("runs %d of %d nodes", mine, all) + onCPU(slow), nil
+}
+
+// onCPU names the most frequent kinds of nodes that run on the CPU: each makes the
+// card wait, of which a model may be slow.
+func onCPU(runs []onnxruntime.NodeRuns) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	slices.SortFunc(runs, func(a, b onnxruntime.NodeRuns) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Op, b.Op))
+	})
+	var kinds []string
+	for _, r := range runs[:min(3, len(runs))] {
+		kinds = append(kinds, fmt.Sprintf("%d %s", r.Count, r.Op))
+	}
+	if len(runs) > len(kinds) {
+		kinds = append(kinds, "…")
+	}
+	return ", on the CPU: " + strings.Join(kinds, ", ")
 }
 
 // verify runs an attempt with the picture as its last image and compares that

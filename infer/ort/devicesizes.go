@@ -155,6 +155,15 @@ func (e *DeviceEngine) useGraphs(ctx context.Context, l *lane) error {
 
 // capture makes the graphs of a bucket, which serve if they gain.
 func (e *DeviceEngine) capture(ctx context.Context, l *lane, k int) error {
+	// Plain runs settle the session, and none may after the capture.
+	plain, err := e.clock(ctx, attempt{l: l, b: l.bound[k][0], d: &e.io[0], k: k}, stepLimit)
+	if err != nil {
+		return err
+	}
+	if err := e.makeRoom(ctx, l, k); err != nil {
+		return err
+	}
+	l.replay[k] = true
 	for side := Sides - 1; side >= 0; side-- {
 		a := attempt{l: l, b: l.bound[k][side], d: &e.io[side], k: k, replay: true}
 		for range graphRuns {
@@ -163,13 +172,7 @@ func (e *DeviceEngine) capture(ctx context.Context, l *lane, k int) error {
 			}
 		}
 	}
-	a := attempt{l: l, b: l.bound[k][0], d: &e.io[0], k: k}
-	plain, err := e.clock(ctx, a, stepLimit)
-	if err != nil {
-		return err
-	}
-	a.replay = true
-	graph, err := e.clock(ctx, a, stepLimit)
+	graph, err := e.clock(ctx, attempt{l: l, b: l.bound[k][0], d: &e.io[0], k: k, replay: true}, stepLimit)
 	if err != nil {
 		return err
 	}
@@ -177,6 +180,8 @@ func (e *DeviceEngine) capture(ctx context.Context, l *lane, k int) error {
 	l.times[k], l.replay[k] = plain, float64(graph) <= graphGain*float64(plain)
 	if l.replay[k] {
 		l.times[k] = graph
+	} else {
+		l.deferred[l.home(k)]++ // what was taken for the graphs
 	}
 	return nil
 }
@@ -270,8 +275,8 @@ func (e *DeviceEngine) freshStream(ctx context.Context) error {
 	})
 }
 
-// Waits says whether Run of n images waits for the card: a CUDA graph that ONNX
-// Runtime replays does.
+// Waits says whether each Run of n images waits for the card: a CUDA graph that
+// ONNX Runtime replays does.
 func (e *DeviceEngine) Waits(n int) bool {
 	if e.active == nil {
 		return false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"edgecam/platform/cuda"
@@ -25,24 +24,26 @@ type lane struct {
 	// graphs says that the sessions were made to capture CUDA graphs.
 	graphs bool
 
-	bound  [][Sides]*deviceBound // by bucket; nil = it cannot be run
-	replay []bool                // by bucket: runs replay a graph
-	times  []time.Duration       // of one run, by bucket; 0 = not measured
+	bound    [][Sides]*deviceBound // by bucket; nil = it cannot be run
+	replay   []bool                // by bucket: runs replay a graph
+	times    []time.Duration       // of one run, by bucket; 0 = not measured
+	deferred []int                 // by home: runs since the session was settled
 }
 
 func newLane(provider string, buckets int) *lane {
 	return &lane{
 		provider: provider, own: make([]*onnxruntime.Session, buckets), bound: make([][Sides]*deviceBound, buckets),
-		replay: make([]bool, buckets), times: make([]time.Duration, buckets),
+		replay: make([]bool, buckets), times: make([]time.Duration, buckets), deferred: make([]int, buckets),
 	}
 }
 
 // deviceBound binds one bucket to device memory.
 type deviceBound struct {
-	binding *onnxruntime.Binding
-	tensors []*onnxruntime.Tensor
-	plain   *onnxruntime.RunOptions
-	graph   *onnxruntime.RunOptions // nil where the session has none
+	binding  *onnxruntime.Binding
+	tensors  []*onnxruntime.Tensor
+	plain    *onnxruntime.RunOptions
+	settling *onnxruntime.RunOptions
+	graph    *onnxruntime.RunOptions // nil where the session has none
 }
 
 // noGraph is the number of a run that neither captures nor replays.
@@ -60,19 +61,8 @@ func (l *lane) bind(library *onnxruntime.Library, device int, d *deviceIO, n, k,
 			err = fmt.Errorf("bind a batch of %d: %w", n, err)
 		}
 	}()
-	// The stream orders what follows; waiting is for the event behind it.
-	entries := map[string]string{onnxruntime.RunWithoutWaiting: "1"}
-	if l.graphs {
-		entries[onnxruntime.RunGraph] = strconv.Itoa(noGraph)
-	}
-	if b.plain, err = library.NewRunOptions(entries); err != nil {
+	if err = b.newRunOptions(library, l.graphs, graph); err != nil {
 		return b, err
-	}
-	if l.graphs && graph != noGraph {
-		entries[onnxruntime.RunGraph] = strconv.Itoa(graph)
-		if b.graph, err = library.NewRunOptions(entries); err != nil {
-			return b, err
-		}
 	}
 	if b.binding, err = l.of(k).NewBinding(); err != nil {
 		return b, err
@@ -116,6 +106,14 @@ func (l *lane) of(k int) *onnxruntime.Session {
 	return l.own[k]
 }
 
+// home is the place of the bucket whose session serves bucket k.
+func (l *lane) home(k int) int {
+	if l.own[k] == nil {
+		return 0
+	}
+	return k
+}
+
 // open binds bucket k to the engine's tensors, from when on it can be run.
 func (l *lane) open(library *onnxruntime.Library, device int, io *[Sides]deviceIO, n, k int) error {
 	var bound [Sides]*deviceBound
@@ -145,18 +143,32 @@ func (l *lane) bucketFor(buckets []int, n int) int {
 }
 
 // run queues bucket k, over the tensors of a side.
-func (l *lane) run(k, side int) error { return l.bound[k][side].run(l.replay[k]) }
+func (l *lane) run(k, side int) error {
+	switch {
+	case l.replay[k]:
+		return l.bound[k][side].run(true)
+	case l.deferred[l.home(k)] >= settleEvery-1:
+		return l.settle(k, side)
+	}
+	return l.queue(k, side)
+}
 
+// run is a run that is waited for, so that it may settle the session as well: a
+// lane that is given up has nothing to be settled.
 func (b *deviceBound) run(replay bool) error {
 	if replay {
 		return b.binding.RunWith(b.graph)
 	}
-	return b.binding.RunWith(b.plain)
+	return b.binding.RunWith(b.settling)
 }
 
-// free unloads the sessions. The stream must have passed their last run.
+// free unloads the sessions. The stream must have passed their last run. One that
+// could not be settled is left alone, as its release may end the process.
 func (l *lane) free() {
 	for k := range l.bound {
+		if l.unsettled(k) {
+			continue
+		}
 		for _, b := range l.bound[k] {
 			if b != nil {
 				b.close()
@@ -168,7 +180,7 @@ func (l *lane) free() {
 			l.own[k] = nil
 		}
 	}
-	if l.session != nil {
+	if l.session != nil && !l.unsettled(0) {
 		l.session.Close()
 	}
 }
@@ -178,6 +190,9 @@ func (l *lane) leave(ctx context.Context, dev *cuda.Device) {
 	_ = dev.DoWithin(context.WithoutCancel(ctx), "drop session", stepLimit, func(c *cuda.Context) error {
 		// On a lost device this is not reached, and the session is left alone.
 		err := c.Synchronize()
+		if err == nil {
+			err = l.settleAll()
+		}
 		l.free()
 		return err
 	})
@@ -190,7 +205,7 @@ func (b *deviceBound) close() {
 	for _, t := range b.tensors {
 		t.Close()
 	}
-	for _, o := range []*onnxruntime.RunOptions{b.plain, b.graph} {
+	for _, o := range []*onnxruntime.RunOptions{b.plain, b.settling, b.graph} {
 		if o != nil {
 			o.Close()
 		}

@@ -47,6 +47,9 @@ type rig struct {
 
 	blockSession func(nth int32) // the nth session of CUDA from the start waits; 0 = none does
 	graphAnswer  func(int32)     // what replays of CUDA graphs do to the scores
+	slowPlain    func(ms int32)  // other runs take so much longer
+
+	abandoned, misused func() int32
 
 	failCUDA func(call string, code, after int32)
 	block    func(call string)
@@ -66,6 +69,7 @@ func newRig(t *testing.T) *rig {
 			"fake_notes": &r.notes, "fake_clear": &r.clear, "fake_fail": &r.failORT, "fake_block_build": &r.blockBuild,
 			"fake_await_build": &r.awaitBuild, "fake_corrupt": &r.corrupt, "fake_on_cpu": &r.onCPU, "fake_no_context": &r.noContext,
 			"fake_block_session": &r.blockSession, "fake_graph_answer": &r.graphAnswer,
+			"fake_slow_plain": &r.slowPlain, "fake_abandoned": &r.abandoned, "fake_misused": &r.misused,
 		},
 		driver: {"fake_fail": &r.failCUDA, "fake_block": &r.block, "fake_release": &r.release, "fake_live": &r.live},
 	} {
@@ -81,7 +85,10 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = dev.Close() })
+	t.Cleanup(func() {
+		_ = dev.Close()
+		testkit.Settled(t, r.abandoned(), r.misused())
+	})
 	r.dev = dev
 	r.opts = DeviceOptions{
 		Library: core, MaxBatch: 4, Driver: "550.54.14", NoGraphs: true,

@@ -346,6 +346,11 @@ func (e *DeviceEngine) swap(l *lane, precision string) error {
 				return err
 			}
 		}
+		// Here, as the next run on the stream is of another session. What fails is
+		// left behind, and the new engine serves all the same.
+		if err := e.active.settleAll(); err != nil {
+			e.opts.Logger.Warn("sessions of cuda stay loaded", "reason", words(err))
+		}
 		old, e.active = e.active, l
 		return nil
 	})

@@ -30,6 +30,8 @@ type Card struct {
 	FailORT func(call, text string)
 	// SlowPlain makes runs that replay no CUDA graph take so much longer.
 	SlowPlain func(ms int32)
+
+	abandoned, misused func() int32
 }
 
 // What a provider of the stand-in does to its scores.
@@ -52,7 +54,7 @@ func NewCard(tb testing.TB) *Card {
 			"fake_fail": &c.FailCall, "fake_die": &c.Die, "fake_block": &c.Block, "fake_await_block": &c.AwaitBlock, "fake_release": &c.Unblock,
 			"fake_live": &c.Live, "fake_calls": &c.Calls, "fake_kernels": &kernels,
 		},
-		c.ONNXRuntime: {"fake_corrupt": &c.Corrupt, "fake_fail": &c.FailORT, "fake_slow_plain": &c.SlowPlain},
+		c.ONNXRuntime: {"fake_corrupt": &c.Corrupt, "fake_fail": &c.FailORT, "fake_slow_plain": &c.SlowPlain, "fake_abandoned": &c.abandoned, "fake_misused": &c.misused},
 	} {
 		handle, err := purego.Dlopen(library, purego.RTLD_NOW)
 		if err != nil {
@@ -63,8 +65,20 @@ func NewCard(tb testing.TB) *Card {
 		}
 	}
 	kernels(launcher(tb))
-	tb.Cleanup(c.Unblock) // no test leaves a thread behind
+	tb.Cleanup(func() {
+		c.Unblock() // no test leaves a thread behind
+		Settled(tb, c.abandoned(), c.misused())
+	})
 	return c
+}
+
+// Settled fails a test in which sessions of ONNX Runtime were released with what
+// their runs had taken, or runs replayed graphs that read what was given back.
+func Settled(tb testing.TB, abandoned, misused int32) {
+	tb.Helper()
+	if abandoned != 0 || misused != 0 {
+		tb.Errorf("%d sessions released that were not settled, %d runs of graphs in sessions that were", abandoned, misused)
+	}
 }
 
 // kernelLauncher carries out launches once it is built; it has no state.

@@ -36,6 +36,7 @@ struct base {
 
 static fn real[TABLE], table[TABLE];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t accounts = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* ---- what was called ---- */
@@ -57,6 +58,7 @@ static void note(const char *format, ...) {
 static char fail_call[64], fail_text[512];
 static int block_build, building, corrupt_cuda, corrupt_trt, corrupt_graph, on_cpu, no_context;
 static int block_session, cuda_sessions, slow_plain;
+static int abandoned, misused;
 
 static handle status(const char *text) { return real[0](1, text); }
 
@@ -82,8 +84,16 @@ struct options {
   char dumping;
 };
 
-struct mark { handle key; enum provider provider; struct options *o; handle value[2]; struct mark *next; };
-static struct mark *sessions, *session_options, *memories, *bindings, *run_options_; /* CUDA: a graph's */
+/* What a run takes of page-locked memory stays taken until the session's next run
+ * that waits, and what was given back once makes room for later ones. */
+struct taken {
+  int runs, room;    /* since the last run that waited; at most */
+  uint64_t captured; /* graphs, by number */
+  int returned;      /* a run waited since the first capture */
+};
+
+struct mark { handle key; enum provider provider; struct options *o; handle value[2]; struct taken taken; int graph, queues; struct mark *next; };
+static struct mark *sessions, *session_options, *memories, *bindings, *run_options_;
 
 static struct mark *find(struct mark *list, handle key) {
   pthread_mutex_lock(&lock);
@@ -102,6 +112,7 @@ static struct mark *mark(struct mark **list, handle key) {
     pthread_mutex_unlock(&lock);
   }
   m->provider = CPU, m->o = NULL, m->value[0] = m->value[1] = NULL;
+  memset(&m->taken, 0, sizeof m->taken), m->graph = m->queues = 0;
   return m;
 }
 
@@ -262,7 +273,11 @@ static void release_session_options(handle o) {
 }
 static void release_session(handle s) {
   struct mark *m = find(sessions, s);
-  if (m && m->provider != CPU) note("release %s\n", m->provider == CUDA ? "cuda" : "tensorrt");
+  if (m && m->provider != CPU) {
+    note("release %s\n", m->provider == CUDA ? "cuda" : "tensorrt");
+    /* A session that captures gives back at its release. */
+    if (m->taken.runs && !m->taken.captured) abandoned++;
+  }
   if (m) m->provider = CPU;
   real[95](s);
 }
@@ -293,6 +308,23 @@ static void spoil(handle tensor, int how) {
   for (size_t i = 0; i < n; i++) data[i] = how == NAN_SCORES ? __builtin_nanf("") : how == ZERO_SCORES ? 0 : data[i] * 0.9f;
 }
 
+/* Does the session's accounts of a run, and says what is wrong with it. */
+static const char *take(struct taken *t, const struct mark *o) {
+  uint64_t bit = o->graph > 0 ? 1ull << o->graph : 0;
+  if (bit && (!o->queues || t->captured & bit && t->returned)) misused++; /* what the graph reads is gone, or the capture waits */
+  if (bit && t->captured & bit) return NULL;
+  t->runs++;
+  if (t->room < t->runs) t->room = t->runs;
+  if (bit) { /* that was the plain run before the capture */
+    if (++t->runs > t->room) return "CUDA failure 900: operation not permitted when stream is capturing ; cudaHostAlloc";
+    t->captured |= bit;
+  } else if (!o->queues) {
+    t->runs = 0;
+    if (t->captured) t->returned = 1, note("settled after a capture\n");
+  }
+  return NULL;
+}
+
 static handle run(handle session, handle run_options, handle binding) {
   struct mark *s = find(sessions, session), *b = find(bindings, binding);
   enum provider p = s ? s->provider : CPU;
@@ -302,10 +334,16 @@ static handle run(handle session, handle run_options, handle binding) {
     handle bad = failure("run");
     if (bad) return bad;
     if (!run_options) return status("run that waits");
-    struct mark *graph = find(run_options_, run_options);
-    replays = graph && graph->provider == CUDA;
+    static const struct mark none;
+    const struct mark *o = find(run_options_, run_options);
+    if (!o) o = &none;
+    replays = o->graph > 0;
     if (replays && (bad = failure("graph"))) return bad;
-    note(replays ? "replay %s\n" : "run %s\n", names[p]);
+    note(replays ? "replay %s\n" : o->queues ? "run %s\n" : "settle %s\n", names[p]);
+    pthread_mutex_lock(&accounts);
+    const char *wrong = take(&s->taken, o);
+    pthread_mutex_unlock(&accounts);
+    if (wrong) return status(wrong);
   }
   if (!replays && slow_plain) usleep(1000 * slow_plain);
   int how = replays && corrupt_graph ? corrupt_graph : p == CUDA ? corrupt_cuda : p == TENSORRT ? corrupt_trt : GOOD;
@@ -317,13 +355,15 @@ static handle run(handle session, handle run_options, handle binding) {
 
 static handle add_run_config(handle o, const char *key, const char *value) {
   note("run option %s=%s\n", key, value);
-  if (!strcmp(key, "gpu_graph_id")) mark(&run_options_, o)->provider = atoi(value) > 0 ? CUDA : CPU;
+  struct mark *m = find(run_options_, o);
+  if (!m) m = mark(&run_options_, o);
+  if (!strcmp(key, "gpu_graph_id")) m->graph = atoi(value);
+  if (!strcmp(key, "disable_synchronize_execution_providers")) m->queues = atoi(value);
   return real[165](o, key, value);
 }
 
 static void release_run_options(handle o) {
-  struct mark *m = find(run_options_, o);
-  if (m) m->provider = CPU; /* the address may come again */
+  if (find(run_options_, o)) mark(&run_options_, o); /* the address may come again */
   real[97](o);
 }
 
@@ -423,5 +463,10 @@ void fake_block_session(int nth) {
 /* Runs that replay no graph take so much longer. */
 void fake_slow_plain(int ms) { slow_plain = ms; }
 void fake_graph_answer(int how) { corrupt_graph = how; }
+/* Sessions that were released with what their runs had taken; runs that would
+ * have read what was given back, or waited in a capture. */
+int fake_abandoned(void) { return abandoned; }
+int fake_misused(void) { return misused; }
+
 void fake_on_cpu(int yes) { on_cpu = yes; }
 void fake_no_context(int yes) { no_context = yes; }
