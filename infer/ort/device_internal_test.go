@@ -193,6 +193,9 @@ func TestDeviceGraphs(t *testing.T) {
 	r.opts.Model, r.opts.Provider, r.opts.NoGraphs = fixture.NewPictureStub().File(t), "cuda", false
 	e := r.start()
 	notes, i := r.notes(), r.settle(e)
+	if len(i.Graphs) == 0 && i.NoGraphs != "they are not faster here" {
+		t.Fatalf("no graphs: %s", i.NoGraphs)
+	}
 	for k := range 3 {
 		for side := range Sides {
 			if want := fmt.Sprintf("run option gpu_graph_id=%d\n", graphOf(k, side)); !strings.Contains(notes, want) {

@@ -163,7 +163,6 @@ func (e *DeviceEngine) capture(ctx context.Context, l *lane, k int) error {
 	if err := e.makeRoom(ctx, l, k); err != nil {
 		return err
 	}
-	l.replay[k] = true
 	for side := Sides - 1; side >= 0; side-- {
 		a := attempt{l: l, b: l.bound[k][side], d: &e.io[side], k: k, replay: true}
 		for range graphRuns {
@@ -180,8 +179,6 @@ func (e *DeviceEngine) capture(ctx context.Context, l *lane, k int) error {
 	l.times[k], l.replay[k] = plain, float64(graph) <= graphGain*float64(plain)
 	if l.replay[k] {
 		l.times[k] = graph
-	} else {
-		l.deferred[l.home(k)]++ // what was taken for the graphs
 	}
 	return nil
 }

@@ -18,7 +18,9 @@
 // their tensors, all made in New. Whoever acquires a slot owns it until
 // Release; Close waits for that. A DeviceEngine owns its session and the memory
 // of its tensors, which stay where they are until Close, also when TensorRT
-// takes over from CUDA. The stream and the device are the caller's.
+// takes over from CUDA. The stream and the device are the caller's. Runs that are
+// not waited for leave host memory taken, which one run in some hundred gives back,
+// and one more before a session is released (settle.go).
 //
 // # Concurrency
 //

@@ -27,7 +27,7 @@ type lane struct {
 	bound    [][Sides]*deviceBound // by bucket; nil = it cannot be run
 	replay   []bool                // by bucket: runs replay a graph
 	times    []time.Duration       // of one run, by bucket; 0 = not measured
-	deferred []int                 // by home: runs since the session was settled
+	deferred []int                 // by home: plain runs since the session was settled
 }
 
 func newLane(provider string, buckets int) *lane {

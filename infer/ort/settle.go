@@ -50,9 +50,9 @@ func (l *lane) settle(k, side int) error {
 	return nil
 }
 
-// unsettled says that the session of bucket k holds what its runs have taken, and
-// no graph that reads it.
-func (l *lane) unsettled(k int) bool { return l.deferred[l.home(k)] > 0 && !l.replay[k] }
+// unsettled says that the session of bucket k is to be settled. One whose graphs
+// serve never is: what they took is not counted.
+func (l *lane) unsettled(k int) bool { return l.deferred[l.home(k)] > 0 }
 
 // settleAll settles all sessions, before they are released. It belongs where runs
 // belong: it uses the stream and the tensors that serve. A batch whose outputs have

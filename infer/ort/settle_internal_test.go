@@ -2,6 +2,7 @@ package ort
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -100,21 +101,26 @@ func TestSettlesBeforeRelease(t *testing.T) {
 		}
 		r.runs(e, 1, 3)
 	})
-	t.Run("cannot be settled", func(t *testing.T) {
-		r := newRig(t)
-		r.opts.Model, r.opts.Provider, r.opts.MaxBatch = fixture.NewPictureStub().File(t), "cuda", 2
-		e := r.start()
-		r.settle(e)
-		r.runs(e, 1, 3)
-		r.clear()
-		r.failORT("run", "CUDA failure 700: an illegal memory access was encountered")
-		if err := e.Close(); err == nil || !strings.Contains(err.Error(), "settle session of cuda: ") {
-			t.Errorf("error %v", err)
-		}
-		if n := r.calls("release cuda"); n != 1 { // that of the other size
-			t.Errorf("%d sessions released, want 1", n)
-		}
-	})
+	for batch := 1; batch <= 2; batch++ {
+		t.Run(fmt.Sprintf("cannot be settled, batch of %d", batch), func(t *testing.T) {
+			r := newRig(t)
+			r.opts.Model, r.opts.Provider, r.opts.MaxBatch = fixture.NewPictureStub().File(t), "cuda", 2
+			e, err := NewDevice(t.Context(), r.dev, r.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.settle(e)
+			r.runs(e, batch, 3)
+			r.clear()
+			r.failORT("run", "CUDA failure 700: an illegal memory access was encountered")
+			if err := e.Close(); err == nil || !strings.Contains(err.Error(), "settle session of cuda: ") {
+				t.Errorf("error %v", err)
+			}
+			if n := r.calls("release cuda"); n != 1 { // that of the other size
+				t.Errorf("%d sessions released, want 1", n)
+			}
+		})
+	}
 }
 
 func sameLines(a, b string) bool {

@@ -9,7 +9,9 @@ import (
 // The run configuration entries that edgecam sets.
 const (
 	// RunWithoutWaiting "1" lets Run return once the work is queued on the
-	// provider's stream: whoever needs the outputs waits for the stream.
+	// provider's stream: whoever needs the outputs waits for the stream. On CUDA the
+	// host memory that such runs take is kept until the session's next run without it,
+	// which there must be before the session is closed.
 	RunWithoutWaiting = "disable_synchronize_execution_providers"
 	// RunGraph numbers the CUDA graph that a run captures or replays, -1 = none.
 	RunGraph = "gpu_graph_id"
