@@ -19,8 +19,8 @@
 // Release; Close waits for that. A DeviceEngine owns its session and the memory
 // of its tensors, which stay where they are until Close, also when TensorRT
 // takes over from CUDA. The stream and the device are the caller's. Runs that are
-// not waited for leave host memory taken, which one run in some hundred gives back,
-// and one more before a session is released (settle.go).
+// not waited for leave host memory taken, which every 256th run of a session gives
+// back, and one more before it is released (settle.go).
 //
 // # Concurrency
 //

@@ -26,8 +26,9 @@ import (
 // once, without a callback. There the memory must stay taken once a graph is
 // replayed: the copies in the graph read it each time.
 
-// settleEvery is which run of a session settles it. It bounds what piles up: each
-// such node takes some hundred bytes a run. One run in so many waits for the card.
+// settleEvery is which run of a session settles it. It bounds what piles up, 256
+// bytes or more a run for each such node, and lets one run in so many wait for the
+// card.
 const settleEvery = 256
 
 // roomRuns is how many runs a session's page-locked memory has room for before its
@@ -55,8 +56,8 @@ func (l *lane) settle(k, side int) error {
 func (l *lane) unsettled(k int) bool { return l.deferred[l.home(k)] > 0 }
 
 // settleAll settles all sessions, before they are released. It belongs where runs
-// belong: it uses the stream and the tensors that serve. A batch whose outputs have
-// not been read yet keeps them, as its pictures still lie in the input.
+// belong: it uses the stream and the tensors that serve. A batch whose outputs are
+// still to be read has them written once more, of the same pictures.
 func (l *lane) settleAll() error {
 	var errs []error
 	for k := range l.bound {

@@ -73,11 +73,12 @@ func NewCard(tb testing.TB) *Card {
 }
 
 // Settled fails a test in which sessions of ONNX Runtime were released with what
-// their runs had taken, or runs replayed graphs that read what was given back.
+// their runs had taken, runs replayed graphs that read what was given back, or
+// sessions were settled on another thread than served.
 func Settled(tb testing.TB, abandoned, misused int32) {
 	tb.Helper()
 	if abandoned != 0 || misused != 0 {
-		tb.Errorf("%d sessions released that were not settled, %d runs of graphs in sessions that were", abandoned, misused)
+		tb.Errorf("%d sessions released that were not settled, %d runs that replay what was given back or are on a thread of their own", abandoned, misused)
 	}
 }
 

@@ -90,6 +90,7 @@ struct taken {
   int runs, room;    /* since the last run that waited; at most */
   uint64_t captured; /* graphs, by number */
   int returned;      /* a run waited since the first capture */
+  pthread_t by;      /* who has queued runs */
 };
 
 struct mark { handle key; enum provider provider; struct options *o; handle value[2]; struct taken taken; int graph, queues; struct mark *next; };
@@ -313,7 +314,8 @@ static const char *take(struct taken *t, const struct mark *o) {
   uint64_t bit = o->graph > 0 ? 1ull << o->graph : 0;
   if (bit && (!o->queues || t->captured & bit && t->returned)) misused++; /* what the graph reads is gone, or the capture waits */
   if (bit && t->captured & bit) return NULL;
-  t->runs++;
+  if (t->runs && !pthread_equal(t->by, pthread_self())) misused++; /* it may run beside those that serve */
+  t->by = pthread_self(), t->runs++;
   if (t->room < t->runs) t->room = t->runs;
   if (bit) { /* that was the plain run before the capture */
     if (++t->runs > t->room) return "CUDA failure 900: operation not permitted when stream is capturing ; cudaHostAlloc";
@@ -464,7 +466,8 @@ void fake_block_session(int nth) {
 void fake_slow_plain(int ms) { slow_plain = ms; }
 void fake_graph_answer(int how) { corrupt_graph = how; }
 /* Sessions that were released with what their runs had taken; runs that would
- * have read what was given back, or waited in a capture. */
+ * have read what was given back, waited in a capture, or settled a session on
+ * another thread than that of its runs. */
 int fake_abandoned(void) { return abandoned; }
 int fake_misused(void) { return misused; }
 
