@@ -21,10 +21,10 @@ type Mapper interface {
 	Unmap(host uintptr) error
 }
 
-// Keeper is a Mapper that learns when memory which it could not unmap may go after
-// all: when the device's context is gone. Keep calls free then, once.
+// Keeper is a Mapper that may hide memory from the device later which it could not
+// unmap at first. Keep calls free then, once.
 type Keeper interface {
-	Keep(free func())
+	Keep(host uintptr, free func())
 }
 
 // Options says what a pool is made of.
@@ -280,7 +280,7 @@ func (p *Pool) giveBack() {
 			// The device may still read the pages: leaking them is the lesser evil.
 			p.log.Error("unmap frame pool from the GPU: its memory is kept", "pool", p.name, "bytes", p.region.bytes(), "err", err)
 			if k, ok := p.mapper.(Keeper); ok {
-				k.Keep(p.freeRegion)
+				k.Keep(p.region.base(), p.freeRegion)
 			}
 			return
 		}

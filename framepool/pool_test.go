@@ -559,9 +559,9 @@ type keeper struct {
 	kept []func()
 }
 
-func (k *keeper) Keep(free func()) { k.kept = append(k.kept, free) }
+func (k *keeper) Keep(_ uintptr, free func()) { k.kept = append(k.kept, free) }
 
-func TestMapperKeepsUntilTheContextIsGone(t *testing.T) {
+func TestMapperKeepsUntilItIsHidden(t *testing.T) {
 	budget := framepool.NewBudget(0)
 	k := &keeper{device: device{unmapErr: errors.New("device lost")}}
 	p := newPool(t, framepool.Options{Mapper: k, Budget: budget})

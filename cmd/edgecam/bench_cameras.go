@@ -469,7 +469,7 @@ func (b *camerasBench) gpus() string {
 func (b *camerasBench) toLose() (*cameras.Lose, error) {
 	for _, c := range b.cards {
 		if c.Index == b.f.loseGPU {
-			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter, Trap: b.f.loseByTrap, Stays: true}, nil
+			return &cameras.Lose{UUID: c.UUID, After: b.f.loseAfter, Trap: b.f.loseByTrap, Stays: b.f.loseByTrap}, nil
 		}
 	}
 	return nil, fmt.Errorf("--lose %s: there is no GPU %d at work", b.f.lose, b.f.loseGPU)

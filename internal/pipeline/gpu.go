@@ -31,16 +31,11 @@ type GPUOptions struct {
 	Memory string // gpu.memory of the configuration
 	// Codecs have the card's decoder. nil = the card is not asked to decode.
 	Codecs *avcodec.Library
-	// Renew has a lost card opened again in this process, with a context of its own. No
-	// library that computes on cards may have been in the one before: ONNX Runtime 1.31
-	// with CUDA 13 ends the process at its first run in the second context.
-	Renew bool
 	// CallTimeout is cuda.DeviceOptions'.
 	CallTimeout time.Duration
 	Logger      *slog.Logger
 
-	reset bool // the context that is there has failed
-	life  int  // how often that was so before
+	life int // how often it was lost and opened again
 }
 
 // GPU is a graphics card at work: it decodes where it can, reads the frames
@@ -64,7 +59,7 @@ type GPU struct {
 	logger    *slog.Logger
 	of        *GPU // the owner of dev, decoder and viewers; nil = itself
 
-	unloading, closing sync.Once
+	unloading, closing, retiring sync.Once
 
 	opened bool // all stages are; set before OpenGPU returns
 
@@ -114,40 +109,9 @@ func OpenGPU(ctx context.Context, o GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
-// busy says what still works in the context of a lost card, after Close; "" = nothing
-// does, and nothing of it will be called or freed any more. What closing would have had
-// to ask the card for is left behind: sessions of the engine, streams, memory.
-func (g *GPU) busy() string {
-	decoders := 0
-	if g.closer != nil {
-		decoders = g.closer.Open()
-	}
-	users := g.driver.Users(g.card.Index)
-	switch {
-	case g.driver.Stuck() > 0 && users > 0:
-		return fmt.Sprintf("%d calls still hang in the driver", g.driver.Stuck())
-	case decoders > 0:
-		return fmt.Sprintf("%d decoders are still being closed", decoders)
-	case users > 0:
-		return "not all that was open on it is closed yet"
-	}
-	return ""
-}
-
-// again opens a lost card anew, after Close and once it is not busy any more.
-func (g *GPU) again(ctx context.Context) (*GPU, error) {
-	o := g.options
-	o.reset, o.life = true, g.life+1
-	fresh, err := OpenGPU(ctx, o)
-	if err == nil && g.mapper != nil {
-		g.mapper.Forget()
-	}
-	return fresh, err
-}
-
 func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	if g.dev, err = o.Driver.NewDevice(ctx, cuda.DeviceOptions{
-		Index: g.card.Index, CallTimeout: o.CallTimeout, Reset: o.reset, CPUs: platform.NodeCPUs(g.card.NUMANode), Logger: o.Logger,
+		Index: g.card.Index, CallTimeout: o.CallTimeout, CPUs: platform.NodeCPUs(g.card.NUMANode), Logger: o.Logger,
 	}); err != nil {
 		return err
 	}
@@ -271,26 +235,29 @@ const lookLimit = 2 * time.Second
 func (g *GPU) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	err := g.dev.Do(ctx, "look after the loss of another gpu", func(c *cuda.Context) error {
-		if err := c.Synchronize(); err != nil {
-			return err
-		}
-		s, err := c.NewStream()
-		if err == nil {
-			err = c.FreeStream(s)
-		}
-		if err != nil || g.decoder == nil {
-			return err
-		}
-		probe, err := g.options.Codecs.OpenCUDA(g.card.Index)
-		if err == nil {
-			probe.Close()
-		}
-		return err
-	})
+	err := g.dev.Do(ctx, "look after the loss of another gpu", g.check)
 	if err != nil && g.dev.Err() == nil && ctx.Err() == nil && !errors.Is(err, cuda.ErrDeviceClosed) && cuda.Code(err) != cuda.CodeOutOfMemory {
 		g.dev.Lose(fmt.Errorf("look after the loss of another gpu: %w", err))
 	}
+}
+
+// check says whether the context serves kernels and decoders.
+func (g *GPU) check(c *cuda.Context) error {
+	if err := c.Synchronize(); err != nil {
+		return err
+	}
+	s, err := c.NewStream()
+	if err == nil {
+		err = c.FreeStream(s)
+	}
+	if err != nil || g.decoder == nil {
+		return err
+	}
+	probe, err := g.options.Codecs.OpenCUDA(g.card.Index)
+	if err == nil {
+		probe.Close()
+	}
+	return err
 }
 
 // Err is nil, or why the card is lost once Lost is closed.
@@ -309,7 +276,7 @@ func (g *GPU) close() {
 		return
 	}
 	g.report("close gpu viewers", g.dev.DoWithin(context.Background(), "close viewers", gpuStepLimit, g.closeCard))
-	if g.decoder != nil && !g.closeDecoder() {
+	if !g.closeDecoder() {
 		g.logger.Info("decoders are still being closed: the rest is left to the end of the process", "decoders", g.closer.Open())
 		return
 	}
@@ -322,12 +289,19 @@ const closeDecoderLimit = 5 * time.Second
 
 // closeDecoder gives the decoder back behind its decoders; false where that takes too
 // long.
-func (g *GPU) closeDecoder() bool {
-	if g.closer == nil { // it was never handed out
-		g.decoder.Close()
-		return true
+func (g *GPU) closeDecoder() (done bool) {
+	done = true
+	if g.decoder == nil {
+		return done
 	}
-	return g.closer.Close(g.decoder.Close, closeDecoderLimit)
+	g.retiring.Do(func() {
+		if g.closer == nil { // it was never handed out
+			g.decoder.Close()
+			return
+		}
+		done = g.closer.Close(g.decoder.Close, closeDecoderLimit)
+	})
+	return done
 }
 
 // report logs what went wrong at the end. A card that is lost says so to

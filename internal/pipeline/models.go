@@ -278,6 +278,7 @@ func (p *Pipeline) openBeside(ctx context.Context, gpu *GPU, main string) (map[s
 	for key, e := range missing {
 		l, err := p.source.Load(ctx, e.cfg, e.report, gpu)
 		if err != nil {
+			closeAll(out)
 			return nil, fmt.Errorf("model %s: %w", e.name, err)
 		}
 		out[key] = l

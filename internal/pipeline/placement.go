@@ -48,7 +48,7 @@ type bay struct {
 	lost     bool
 	note     string // what is known beside the loss, e.g. when it is tried again
 	opened   bool   // st's card was opened by the pipeline, which closes it
-	empty    bool   // the station has ended and its card is closed
+	empty    bool   // its stations have ended
 }
 
 // makeBays makes a station for each device.
@@ -171,8 +171,8 @@ func (p *Pipeline) startStationLocked(s *station) {
 
 // watch looks after one card: when it is lost its cameras move to the others. Where
 // there is no other they stay: pictures that the processor can decode go on, without
-// analysis, and whoever runs the process may end it. With GPUOptions.Renew the card is
-// opened again behind the scenes, and has its cameras again.
+// analysis, and whoever runs the process may end it. A card whose context answers after
+// all is opened again behind the scenes, and has its cameras again.
 func (p *Pipeline) watch(ctx context.Context, b *bay) {
 	for gpu := p.cardOf(b); gpu != nil; gpu = p.cardOf(b) {
 		select {
@@ -306,10 +306,6 @@ func (p *Pipeline) closeEmpty() {
 			s.stop()
 			<-s.done
 		}
-		for _, s := range b.all() {
-			s.gpu.closeModel()
-		}
-		b.st.gpu.host().Close()
 		p.mu.Lock()
 		b.empty = true
 		p.mu.Unlock()
@@ -416,7 +412,7 @@ func (p *Pipeline) awaitLeft() {
 // runs any more.
 func (p *Pipeline) closeReopened() {
 	for _, b := range p.bays {
-		if b.opened && !b.empty {
+		if b.opened {
 			b.st.gpu.host().Close()
 		}
 	}

@@ -8,37 +8,30 @@ import (
 	"edgecam/internal/config"
 )
 
-// reopen opens a lost card again, where that may be, as soon as nothing uses it any
-// more: that destroys the context that is there, under whoever still used it. It gives
-// false when ctx ends, and where the card is left to the next process.
+// reopen opens a lost card again as soon as its context answers and nothing uses it any
+// more. It gives false when ctx ends, and where the card is left to the next process.
 func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
-	const later = "it is used again when edgecam is started anew"
-	renew := p.cardOf(b).options.Renew
 	for wait := reopenFirst; ; {
 		if !p.sleepBefore(ctx, b, wait) {
 			return false
 		}
 		p.settle()
-		switch why := p.inUse(b); {
-		case why != "" && renew:
+		if why := p.inUse(b); why != "" {
 			p.failed(b, why)
 			continue
-		case why != "":
-			p.failed(b, later+" ("+why+")")
-			continue
-		case !renew:
-			p.failed(b, later)
-			return false
 		}
 		wait = min(2*wait, reopenLongest) // where it fails
-		p.mu.Lock()
-		was := b.st
-		p.mu.Unlock()
-		gpu, err := was.gpu.again(ctx)
+		was, others := p.onBay(b)
+		gpu, err := was.gpu.host().again(ctx, others)
 		if ctx.Err() != nil {
 			if err == nil {
 				gpu.Close()
 			}
+			return false
+		}
+		if gone(err) {
+			p.failed(b, "it is used again when edgecam is started anew")
+			p.abandon(was, others)
 			return false
 		}
 		if err != nil {
@@ -57,7 +50,27 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 	}
 }
 
-// inUse says why a lost card cannot have another context yet, "" = it can.
+// onBay gives the bay's station of inference.model and the models beside it.
+func (p *Pipeline) onBay(b *bay) (main *station, others []*GPU) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range b.all() {
+		if s != b.st {
+			others = append(others, s.gpu)
+		}
+	}
+	return b.st, others
+}
+
+// abandon closes what can be closed of a card without asking it.
+func (p *Pipeline) abandon(was *station, others []*GPU) {
+	for _, g := range others {
+		g.closeModel()
+	}
+	was.gpu.host().Close()
+}
+
+// inUse says why a lost card cannot be opened again yet, "" = it can.
 func (p *Pipeline) inUse(b *bay) string {
 	p.mu.Lock()
 	empty, left, was := b.empty, len(p.left), b.st

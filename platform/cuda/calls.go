@@ -15,7 +15,6 @@ const (
 	primaryCtxSetFlags
 	primaryCtxRetain
 	primaryCtxRelease
-	primaryCtxReset
 	ctxSetCurrent
 	ctxSynchronize
 	memGetInfo
@@ -63,7 +62,6 @@ var symbols = [callCount][]string{ //nolint:gochecknoglobals // constant table
 	primaryCtxSetFlags:        {"cuDevicePrimaryCtxSetFlags_v2", "cuDevicePrimaryCtxSetFlags"},
 	primaryCtxRetain:          {"cuDevicePrimaryCtxRetain"},
 	primaryCtxRelease:         {"cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease"},
-	primaryCtxReset:           {"cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset"},
 	ctxSetCurrent:             {"cuCtxSetCurrent"},
 	ctxSynchronize:            {"cuCtxSynchronize"},
 	memGetInfo:                {"cuMemGetInfo_v2"},

@@ -35,16 +35,11 @@ const schedBlockingSync = 4
 
 // open retains the primary context and makes it current on this thread. foreign
 // says that others hold it already, with flags that are not ours.
-func (c *Context) open(index int, reset bool) (foreign bool, err error) {
+func (c *Context) open(index int) (foreign bool, err error) {
 	if err := c.calls.do(deviceGet, c.answer(), uintptr(index)); err != nil {
 		return false, err
 	}
 	c.device = int32(c.out[0])
-	if reset {
-		if err := c.calls.do(primaryCtxReset, uintptr(c.device)); err != nil {
-			return false, err
-		}
-	}
 	if foreign, err = c.setFlags(); err != nil {
 		return foreign, err
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"edgecam/platform"
@@ -24,12 +25,6 @@ type DeviceOptions struct {
 	Index int // ordinal of Driver.Devices
 	// CallTimeout is the longest that one Do may take. It defaults to 4.5 s.
 	CallTimeout time.Duration
-	// Reset first destroys the primary context, with all memory, streams and
-	// kernels that anything in the process has in it. That is the only way out
-	// of a context that failed while a library still holds it. Nobody may be inside a
-	// call of that context (Driver.Users), and nothing of it may be called or freed
-	// afterwards.
-	Reset bool
 	// CPUs are the processors near the device: its goroutine's thread stays on them.
 	// Empty means any.
 	CPUs   []int
@@ -44,20 +39,18 @@ type Device struct {
 	gpu     platform.GPU // set before NewDevice returns
 
 	// in
-	work chan *task
-	quit chan struct{}
+	work    chan *task
+	salvage chan *task // for a lost one
+	quit    chan struct{}
 	// out
-	lost chan struct{} // the device does not answer any more
-	hung chan struct{} // it is lost by a call that may still not have returned
-	done chan struct{} // closed last, when the goroutine has ended
+	loss  *loss                // for everybody
+	after atomic.Pointer[loss] // that of a salvaged device; nil = it was not salvaged
+	done  chan struct{}        // closed last, when the goroutine has ended
 
 	watch    watchdog
 	users    func(n int64) // counts on the driver what uses the device's context
 	closing  sync.Once
-	losing   sync.Once
-	hanging  sync.Once
-	reason   *LostError // set before lost is closed
-	released error      // set before done is closed
+	released error // set before done is closed
 }
 
 type task struct {
@@ -88,8 +81,7 @@ func (d *Driver) NewDevice(ctx context.Context, o DeviceOptions) (*Device, error
 	}
 	dev := &Device{
 		timeout: o.CallTimeout, logger: o.Logger,
-		work: make(chan *task), quit: make(chan struct{}),
-		lost: make(chan struct{}), hung: make(chan struct{}), done: make(chan struct{}),
+		work: make(chan *task), salvage: make(chan *task), quit: make(chan struct{}), loss: newLoss(), done: make(chan struct{}),
 	}
 	dev.watch.late, dev.watch.stuck = dev.hang, &d.stuck
 	dev.users = func(n int64) { d.use(o.Index, n) }
@@ -109,9 +101,9 @@ func (dev *Device) awaitOpen(ctx context.Context, opened <-chan error) error {
 			<-dev.done
 			return err
 		}
-	case <-dev.lost:
+	case <-dev.loss.lost:
 		_ = dev.Close() // what lost it says more
-		return dev.reason
+		return dev.loss.reason
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
@@ -149,14 +141,15 @@ func (dev *Device) Do(ctx context.Context, name string, f func(*Context) error) 
 // DoWithin is Do for work that may take longer than DeviceOptions.CallTimeout,
 // such as loading an engine. Everyone else waits for as long.
 func (dev *Device) DoWithin(ctx context.Context, name string, limit time.Duration, f func(*Context) error) error {
-	if err := dev.refuse(ctx); err != nil {
+	l := dev.now()
+	if err := dev.refuse(ctx, l); err != nil {
 		return err
 	}
 	t := &task{name: name, limit: limit, run: f, done: make(chan struct{})}
 	select {
 	case dev.work <- t:
-	case <-dev.lost:
-		return dev.reason
+	case <-l.lost:
+		return l.reason
 	case <-dev.quit:
 		return ErrDeviceClosed
 	case <-dev.done: // without quit: a task ended the goroutine
@@ -167,8 +160,8 @@ func (dev *Device) DoWithin(ctx context.Context, name string, limit time.Duratio
 	select {
 	case <-t.done:
 		return t.err
-	case <-dev.lost:
-		return dev.reason
+	case <-l.lost:
+		return l.reason
 	case <-dev.done:
 		return dev.unfinished(t)
 	}
@@ -176,11 +169,9 @@ func (dev *Device) DoWithin(ctx context.Context, name string, limit time.Duratio
 
 // refuse says why a task need not be tried. It comes first because select takes
 // any of the channels that are ready.
-func (dev *Device) refuse(ctx context.Context) error {
-	select {
-	case <-dev.lost:
-		return dev.reason
-	default:
+func (dev *Device) refuse(ctx context.Context, l *loss) error {
+	if err := l.err(); err != nil {
+		return err
 	}
 	select {
 	case <-dev.quit:
@@ -201,19 +192,6 @@ func (dev *Device) unfinished(t *task) error {
 	}
 }
 
-// Lost is closed when the device does not answer any more.
-func (dev *Device) Lost() <-chan struct{} { return dev.lost }
-
-// Err is nil, or the *LostError once Lost is closed.
-func (dev *Device) Err() error {
-	select {
-	case <-dev.lost:
-		return dev.reason
-	default:
-		return nil
-	}
-}
-
 // Close releases the context and ends the goroutine, after the Do that is on.
 // Free memory, streams, events and modules first: others may hold the context.
 // On a device that is lost by a hanging call Close returns the *LostError at
@@ -221,16 +199,17 @@ func (dev *Device) Err() error {
 // it); should the call return, the thread ends. Close may be called again.
 func (dev *Device) Close() error {
 	dev.closing.Do(func() { close(dev.quit) })
+	l := dev.now()
 	select {
 	case <-dev.done:
 		return dev.released
-	case <-dev.hung:
+	case <-l.hung:
 	}
 	select {
 	case <-dev.done:
 		return dev.released
 	default:
-		return dev.reason
+		return l.reason
 	}
 }
 
@@ -244,23 +223,6 @@ func (dev *Device) Hold() (end func(), err error) {
 		return nil, err
 	}
 	return sync.OnceFunc(func() { dev.users(-1) }), nil
-}
-
-// Lose gives the device up for a reason that its calls do not tell.
-func (dev *Device) Lose(cause error) { dev.lose(cause) }
-
-// lose marks the device lost, once.
-func (dev *Device) lose(cause error) {
-	dev.losing.Do(func() {
-		dev.reason = newLostError(cause)
-		close(dev.lost)
-	})
-}
-
-// hang is the watchdog's word that a task is overdue.
-func (dev *Device) hang(cause *TimeoutError) {
-	dev.lose(cause)
-	dev.hanging.Do(func() { close(dev.hung) }) // a call may hang again after the first one came back
 }
 
 // run is the device's goroutine. CUDA keeps the current context per thread, so
@@ -290,7 +252,7 @@ func (dev *Device) open(c *Context, o DeviceOptions) (err error) {
 	if dev.gpu, err = c.calls.api.device(int32(o.Index)); err != nil {
 		return err
 	}
-	foreign, err := c.open(o.Index, o.Reset)
+	foreign, err := c.open(o.Index)
 	if err != nil {
 		return err
 	}
@@ -300,22 +262,22 @@ func (dev *Device) open(c *Context, o DeviceOptions) (err error) {
 	return nil
 }
 
-// next serves one task. It is false when the device is closed; a lost one serves
-// no more and waits for that.
+// next serves one task. It is false when the device is closed; a lost one waits for
+// that, or to be salvaged.
 func (dev *Device) next(c *Context) bool {
-	select {
-	case <-dev.lost:
-		<-dev.quit
-		return false
-	default:
+	work := dev.work
+	if dev.now().err() != nil {
+		work = nil
 	}
 	select {
 	case <-dev.quit:
 		return false
-	case t := <-dev.work:
+	case t := <-work:
 		dev.serve(c, t)
-		return true
+	case t := <-dev.salvage:
+		dev.serve(c, t)
 	}
+	return true
 }
 
 func (dev *Device) serve(c *Context, t *task) {
@@ -324,7 +286,7 @@ func (dev *Device) serve(c *Context, t *task) {
 	dev.watch.disarm()
 	if Sticky(t.err) {
 		dev.lose(fmt.Errorf("%s: %w", t.name, t.err))
-		t.err = dev.reason
+		t.err = dev.now().reason
 	}
 	close(t.done)
 }

@@ -67,7 +67,7 @@ func second(_, _ uint64, err error) error { return err }
 // Drivers of JetPack 4 lack the names that came with CUDA 11.
 func TestOpenCUDA10(t *testing.T) {
 	f := newFake(t, "CUDA10")
-	dev := f.open(cuda.DeviceOptions{Reset: true})
+	dev := f.open(cuda.DeviceOptions{})
 	if err := dev.Close(); err != nil || f.flags(0) != 4 || f.refs(0) != 0 {
 		t.Errorf("error %v, flags %d, retained %d", err, f.flags(0), f.refs(0))
 	}
@@ -115,12 +115,11 @@ func TestOpenFails(t *testing.T) {
 		{"flags", "cuDevicePrimaryCtxSetFlags_v2", "open gpu 0: call cuDevicePrimaryCtxSetFlags_v2: CUDA_ERROR_UNKNOWN (999): unknown error"},
 		{"retain", "cuDevicePrimaryCtxRetain", "open gpu 0: call cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN (999): unknown error"},
 		{"current", "cuCtxSetCurrent", "open gpu 0: call cuCtxSetCurrent: CUDA_ERROR_UNKNOWN (999): unknown error"},
-		{"reset", "cuDevicePrimaryCtxReset_v2", "open gpu 0: call cuDevicePrimaryCtxReset_v2: CUDA_ERROR_UNKNOWN (999): unknown error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t)
 			f.fail(c.call, 999, 0)
-			dev, err := f.lib.NewDevice(t.Context(), cuda.DeviceOptions{Reset: c.name == "reset"})
+			dev, err := f.lib.NewDevice(t.Context(), cuda.DeviceOptions{})
 			if dev != nil || err == nil || err.Error() != c.text {
 				t.Errorf("device %v, error %v", dev, err)
 			}

@@ -33,10 +33,10 @@
 // does not return in time, or an error after which the context is dead (Sticky),
 // loses the Device: Lost is closed, and every Do answers with a *LostError at
 // once. A thread that hangs in the driver is left behind and counted
-// (Driver.Stuck); nothing else leaks. A new Device may work: NVIDIA asks for the
-// process to be ended, DeviceOptions.Reset is the attempt to do without. Memory
-// that a device cannot see is a *MapError. Nothing panics, but for kernel
-// arguments of the wrong size.
+// (Driver.Stuck); nothing else leaks. Where the context answers after all,
+// Device.Salvage lets what is open in it be closed, and a new Device works; where an
+// error ended it the process has to be ended. Memory that a device cannot see is a
+// *MapError. Nothing panics, but for kernel arguments of the wrong size.
 //
 // # Hardware
 //

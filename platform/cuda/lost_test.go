@@ -168,28 +168,24 @@ func TestLostBySickContext(t *testing.T) {
 	}
 }
 
-// While a library holds the sick context, only Reset helps.
-func TestRecoverHeldContext(t *testing.T) {
+// While a library holds a context that failed, nothing in this process helps.
+func TestGoneContext(t *testing.T) {
 	f := newFake(t)
 	dev := f.open(cuda.DeviceOptions{})
 	f.retain(0, 4)
 	f.fail("cuCtxSynchronize", 719, 0)
-	sync := func(c *cuda.Context) error { return c.Synchronize() }
-	wantLost(t, dev.Do(t.Context(), "infer", sync),
+	wantLost(t, dev.Do(t.Context(), "infer", (*cuda.Context).Synchronize),
 		"gpu lost: infer: call cuCtxSynchronize: CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure", "Xid")
+	err := dev.Salvage(t.Context(), func(*cuda.Context) error { t.Error("it was asked"); return nil })
+	if !errors.Is(err, cuda.ErrContextGone) || cuda.Code(err) != cuda.CodeLaunchFailed {
+		t.Errorf("salvaged: %v", err)
+	}
 	<-closed(dev)
-
 	same := f.open(cuda.DeviceOptions{})
-	if err := same.Do(t.Context(), "infer", sync); !cuda.Sticky(err) {
+	if err := same.Do(t.Context(), "infer", (*cuda.Context).Synchronize); !cuda.Sticky(err) {
 		t.Errorf("in the same context: %v", err)
 	}
 	<-closed(same)
-
-	fresh := f.open(cuda.DeviceOptions{Reset: true})
-	do(t, fresh, sync)
-	if f.flags(0) != 4 || f.refs(0) != 1 {
-		t.Errorf("flags %d, retained %d", f.flags(0), f.refs(0))
-	}
 }
 
 func TestLostWhileOpening(t *testing.T) {

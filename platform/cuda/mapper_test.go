@@ -107,74 +107,64 @@ func TestMapperWithPool(t *testing.T) {
 	}
 }
 
-func TestMapperSurvivesLoss(t *testing.T) {
+var _ framepool.Keeper = (*cuda.Mapper)(nil)
+
+// Memory that a lost device could not hide is hidden and freed once another one has its
+// place, and what pools still use stays mapped until they give it back.
+func TestMapperPasses(t *testing.T) {
 	f := newFake(t)
 	first := f.open(cuda.DeviceOptions{})
 	m := cuda.NewMapper(first)
-	mem := pages(t, 8192)
-	p, err := m.Map(at(mem), 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.retain(0, 4) // by a library
-	f.fail("cuCtxSynchronize", 719, 0)
-	if err := m.Unmap(at(mem)); !cuda.Sticky(err) { // the memory must be kept
-		t.Fatalf("unmap: %v", err)
-	}
-	if _, err := m.Map(at(mem[4096:]), 4096); !errors.As(err, new(*cuda.LostError)) || !errors.As(err, new(*cuda.MapError)) {
-		t.Errorf("map on a lost device: %v", err)
-	}
-	<-closed(first)
-
-	next := f.open(cuda.DeviceOptions{Reset: true})
-	f.fail("cuMemHostRegister_v2", 2, 0)
-	if err := m.Move(t.Context(), next); cuda.Code(err) != cuda.CodeOutOfMemory {
-		t.Errorf("move without memory: %v", err)
-	}
-	if err := m.Move(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	do(t, next, func(c *cuda.Context) error { return c.Fill(cuda.DevicePtr(p), 9, 4096, 0) }) // at the old address
-	if mem[4095] != 9 {
-		t.Error("the device does not reach the memory")
-	}
-	if err := m.Unmap(at(mem)); err != nil || f.live() != 0 {
-		t.Errorf("unmap: %v, %d objects left", err, f.live())
-	}
-}
-
-var _ framepool.Keeper = (*cuda.Mapper)(nil)
-
-// Memory that a lost device may still use is free once its context is gone, whether
-// it was given up before or after.
-func TestMapperForgets(t *testing.T) {
-	f := newFake(t)
-	dev := f.open(cuda.DeviceOptions{})
-	m := cuda.NewMapper(dev)
 	early, late := pages(t, 4096), pages(t, 4096)
 	for _, mem := range [][]byte{early, late} {
 		if _, err := m.Map(at(mem), len(mem)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.fail("cuCtxSynchronize", cuda.CodeLaunchFailed, 0)
-	if err := m.Unmap(at(early)); err == nil {
-		t.Error("unmapped from a lost device")
+	first.Lose(errors.New("taken away"))
+	if err := m.Unmap(at(early)); !errors.As(err, new(*cuda.LostError)) { // the memory must be kept
+		t.Errorf("unmapped from a lost device: %v", err)
+	}
+	if _, err := m.Map(at(early), 1); !errors.As(err, new(*cuda.LostError)) || !errors.As(err, new(*cuda.MapError)) {
+		t.Errorf("map on a lost device: %v", err)
 	}
 	freed := 0
-	m.Keep(func() { freed++ })
+	m.Keep(at(early), func() { freed++ })
 	if freed > 0 {
 		t.Error("freed while the device may use it")
 	}
-	m.Forget()
-	m.Forget()
-	if freed != 1 {
-		t.Errorf("freed %d times", freed)
+	if err := first.Salvage(t.Context(), (*cuda.Context).Synchronize); err != nil {
+		t.Fatal(err)
 	}
-	if err := m.Unmap(at(late)); err != nil {
-		t.Errorf("unmap afterwards: %v", err)
+	next := f.open(cuda.DeviceOptions{})
+	f.fail("cuMemHostUnregister", cuda.CodeInvalidValue, 0)
+	if err := m.Pass(next); cuda.Code(err) != cuda.CodeInvalidValue || freed != 0 {
+		t.Errorf("refused: %v, freed %d times", err, freed)
 	}
-	if m.Keep(func() { freed++ }); freed != 2 {
-		t.Error("what comes later is kept for ever")
+	f.fail("", 0, 0)
+	for range 2 {
+		if err := m.Pass(next); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := first.Close(); err != nil || freed != 1 {
+		t.Errorf("close: %v, freed %d times", err, freed)
+	}
+	if err := m.Unmap(at(late)); err != nil || f.live() != 0 {
+		t.Errorf("unmap afterwards: %v, %d objects left", err, f.live())
+	}
+}
+
+// Memory that is kept only after the other device has come is hidden at once.
+func TestMapperKeepsLate(t *testing.T) {
+	f := newFake(t)
+	m := cuda.NewMapper(f.open(cuda.DeviceOptions{}))
+	mem := pages(t, 4096)
+	if _, err := m.Map(at(mem), len(mem)); err != nil {
+		t.Fatal(err)
+	}
+	freed := 0
+	if m.Keep(at(mem), func() { freed++ }); freed != 1 || f.live() != 0 {
+		t.Errorf("freed %d times, %d objects left", freed, f.live())
 	}
 }

@@ -24,8 +24,8 @@ type Lose struct {
 	// Trap has a kernel fault, which takes all cards of the process away. Without it the
 	// card alone is taken away (pipeline.TakeAway).
 	Trap bool
-	// Stays says that this process does not use the card again: the trial does not wait
-	// for that.
+	// Stays says that this process cannot use the card again, as after a fault: the trial
+	// does not wait for that.
 	Stays bool
 	// Back is how long the trial waits for the card to serve again, and for all of its
 	// cameras, once its time is over. It defaults to 45 s.

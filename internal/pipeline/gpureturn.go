@@ -1,0 +1,67 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"edgecam/platform/cuda"
+)
+
+// busy says what still works on a lost card, "" = nothing but the card's own goroutine
+// does.
+func (g *GPU) busy() string {
+	own := 1 // the device's goroutine
+	if g.closer != nil {
+		if n := g.closer.Open(); n > 0 {
+			return fmt.Sprintf("%d decoders are still being closed", n)
+		}
+		own++ // the closer itself
+	}
+	if g.driver.Users(g.card.Index) > own {
+		return "not all that works on it has ended yet"
+	}
+	return ""
+}
+
+// again opens a card anew that is lost and not busy, where its context answers after
+// all: a call that hung has returned, or the reason lay elsewhere. Everything that is
+// open on it, beside g the models of others, is closed first, as at any end. A context
+// that an error has ended bears no such closing, as ONNX Runtime ends the process over
+// page-locked memory that it cannot give back: the error is cuda.ErrContextGone then.
+func (g *GPU) again(ctx context.Context, models []*GPU) (*GPU, error) {
+	limited, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	if err := g.dev.Salvage(limited, g.check); err != nil {
+		return nil, err
+	}
+	for _, m := range models {
+		m.closeModel()
+	}
+	g.closeModel()
+	err := g.dev.DoWithin(ctx, "close viewers", gpuStepLimit, g.closeCard)
+	if err != nil {
+		return nil, err
+	}
+	if !g.closeDecoder() {
+		return nil, errors.New("its decoder is still being closed")
+	}
+	o := g.options
+	o.life = g.life + 1
+	fresh, err := OpenGPU(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if g.mapper != nil {
+		if err := g.mapper.Pass(fresh.dev); err != nil {
+			g.logger.Warn("frame memory of a lost gpu is kept", "gpu", g.card.Index, "err", err)
+		}
+	}
+	if err := g.dev.Close(); err != nil {
+		g.logger.Warn("close the device of a lost gpu", "gpu", g.card.Index, "err", err)
+	}
+	return fresh, nil
+}
+
+// gone says that a lost card serves this process no more.
+func gone(err error) bool { return errors.Is(err, cuda.ErrContextGone) }
