@@ -20,7 +20,7 @@ func underWay(t *testing.T, r runner, frames []*framepool.Frame) []*batch {
 	var all []*batch
 	for i := range frames {
 		b := batchOf(frames[i : i+1])
-		if err := r.begin(b, lowThreshold); err != nil {
+		if _, err := r.begin(b, lowThreshold); err != nil {
 			t.Fatalf("begin %d: %v", i, err)
 		}
 		all = append(all, b)
@@ -48,15 +48,15 @@ func TestGPUTwoBatchesUnderWay(t *testing.T) {
 				t.Fatalf("depth %d", r.depth())
 			}
 			flying := underWay(t, r, frames[:2])
-			if err := r.begin(batchOf(frames[2:3]), lowThreshold); err == nil {
+			if _, err := r.begin(batchOf(frames[2:3]), lowThreshold); err == nil {
 				t.Error("a third was begun")
 			}
-			if err := r.finish(flying[1]); !errors.Is(err, errNotBegun) {
+			if _, err := r.finish(flying[1]); !errors.Is(err, errNotBegun) {
 				t.Errorf("the younger first: %v", err)
 			}
 			compared := 0
 			for i := range frames {
-				if err := r.finish(flying[0]); err != nil {
+				if _, err := r.finish(flying[0]); err != nil {
 					t.Fatal(err)
 				}
 				compared += match(t, "found by the processor", want.found[i], flying[0].detections[0])
@@ -69,7 +69,7 @@ func TestGPUTwoBatchesUnderWay(t *testing.T) {
 			if compared < 12 {
 				t.Errorf("%d objects were compared", compared)
 			}
-			if err := r.finish(batchOf(frames[:1])); !errors.Is(err, errNotBegun) {
+			if _, err := r.finish(batchOf(frames[:1])); !errors.Is(err, errNotBegun) {
 				t.Errorf("none is under way: %v", err)
 			}
 			release(frames)
@@ -111,10 +111,10 @@ func TestGPUSuspectBatchAlone(t *testing.T) {
 	b.Corrupt(testkit.ScoresGood, testkit.ScoresGood)
 	good := underWay(t, r, frames[1:])[0]
 	var sick *infer.UnhealthyError
-	if err := r.finish(bad); !errors.As(err, &sick) {
+	if _, err := r.finish(bad); !errors.As(err, &sick) {
 		t.Errorf("the bad one: %v", err)
 	}
-	if err := r.finish(good); err != nil || len(good.detections[0]) == 0 {
+	if _, err := r.finish(good); err != nil || len(good.detections[0]) == 0 {
 		t.Errorf("the good one: %v, error %v", good.detections, err)
 	}
 }
@@ -131,7 +131,7 @@ func TestGPUStepFailsBesideABatch(t *testing.T) {
 	const outOfMemory = 2
 	found := func(what string, flying *batch) {
 		t.Helper()
-		if err := r.finish(flying); err != nil || len(flying.detections[0]) == 0 {
+		if _, err := r.finish(flying); err != nil || len(flying.detections[0]) == 0 {
 			t.Fatalf("%s: %v, error %v", what, flying.detections, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestGPUStepFailsBesideABatch(t *testing.T) {
 		for _, after := range slices.Compact([]int32{0, made - 1}) {
 			first := underWay(t, r, frames[:1])[0]
 			b.FailCall(call, outOfMemory, after)
-			err := r.begin(batchOf(frames[1:2]), lowThreshold)
+			_, err := r.begin(batchOf(frames[1:2]), lowThreshold)
 			b.FailCall("", 0, 0)
 			if cuda.Code(err) != outOfMemory {
 				t.Fatalf("%s, call %d of %d: error %v", call, after, made, err)
@@ -160,7 +160,7 @@ func TestGPUStepFailsBesideABatch(t *testing.T) {
 	}
 	flying := underWay(t, r, frames[:2])
 	b.FailCall("cuEventSynchronize", outOfMemory, 0)
-	if err := r.finish(flying[0]); cuda.Code(err) != outOfMemory {
+	if _, err := r.finish(flying[0]); cuda.Code(err) != outOfMemory {
 		t.Errorf("error %v", err)
 	}
 	found("the one beside", flying[1])
@@ -192,16 +192,16 @@ func TestGPULostWithTwoBatches(t *testing.T) {
 			b.FailCall(c.call, c.code, 0)
 			var lost *cuda.LostError
 			if !c.finish {
-				if err := r.begin(batchOf(frames[1:]), lowThreshold); !errors.As(err, &lost) {
+				if _, err := r.begin(batchOf(frames[1:]), lowThreshold); !errors.As(err, &lost) {
 					t.Errorf("begin: %v", err)
 				}
 			}
 			for i, f := range flying {
-				if err := r.finish(f); !errors.As(err, &lost) || len(f.detections[0]) != 0 {
+				if _, err := r.finish(f); !errors.As(err, &lost) || len(f.detections[0]) != 0 {
 					t.Errorf("finish %d: %v, %v", i, f.detections, err)
 				}
 			}
-			if err := r.begin(batchOf(frames[:1]), lowThreshold); !errors.As(err, &lost) {
+			if _, err := r.begin(batchOf(frames[:1]), lowThreshold); !errors.As(err, &lost) {
 				t.Errorf("another: %v", err)
 			}
 			release(frames)
@@ -228,12 +228,12 @@ func TestGPUHangsWithTwoBatches(t *testing.T) {
 			b.Block("cuEventSynchronize")
 		} else {
 			b.Block("cuLaunchKernel")
-			if err := r.begin(batchOf(frames[1:]), lowThreshold); !errors.As(err, &late) {
+			if _, err := r.begin(batchOf(frames[1:]), lowThreshold); !errors.As(err, &late) {
 				t.Fatalf("begin: %v", err)
 			}
 		}
 		for i, f := range slices.Clone(flying) {
-			if err := r.finish(f); !errors.As(err, &late) || len(f.detections[0]) != 0 {
+			if _, err := r.finish(f); !errors.As(err, &late) || len(f.detections[0]) != 0 {
 				t.Errorf("finish %d: %v, %v", i, f.detections, err)
 			}
 		}

@@ -127,9 +127,9 @@ type answer struct {
 
 func runBatch(r runner, frames []*framepool.Frame, threshold float32) (answer, error) {
 	b := batchOf(frames)
-	err := r.begin(b, func(int) float32 { return threshold })
+	_, err := r.begin(b, func(int) float32 { return threshold })
 	if err == nil {
-		err = r.finish(b)
+		_, err = r.finish(b)
 	}
 	return answer{b.detections, b.transforms}, err
 }

@@ -51,7 +51,7 @@ func (s *benchStream) Begin(pictures []*framepool.Frame) error {
 	for _, f := range pictures {
 		b.add(job{frame: f})
 	}
-	if err := s.r.begin(b, func(int) float32 { return s.threshold }); err != nil {
+	if _, err := s.r.begin(b, func(int) float32 { return s.threshold }); err != nil {
 		return err
 	}
 	s.flying = append(s.flying, b)
@@ -61,7 +61,8 @@ func (s *benchStream) Begin(pictures []*framepool.Frame) error {
 func (s *benchStream) Finish() error {
 	b := s.flying[0]
 	s.flying = s.flying[1:]
-	return s.r.finish(b)
+	_, err := s.r.finish(b)
+	return err
 }
 
 func (s *benchStream) Close() { s.r.close() }
@@ -171,7 +172,7 @@ func (m *measurement) path(batches int) (time.Duration, error) {
 		if begun < batches && len(flying) < m.r.depth() {
 			b := m.batch(free[0])
 			free = free[1:]
-			if err := m.r.begin(b, m.lowest); err != nil {
+			if _, err := m.r.begin(b, m.lowest); err != nil {
 				return 0, err
 			}
 			flying = append(flying, b)
@@ -180,7 +181,7 @@ func (m *measurement) path(batches int) (time.Duration, error) {
 		}
 		b := flying[0]
 		flying = slices.Delete(flying, 0, 1)
-		if err := m.r.finish(b); err != nil {
+		if _, err := m.r.finish(b); err != nil {
 			return 0, err
 		}
 		m.results(b)
@@ -198,9 +199,9 @@ func (m *measurement) solo(row *bench.GPURow) error {
 	for range m.effort.solo {
 		b = m.batch(b)
 		start := time.Now()
-		err := m.r.begin(b, m.lowest)
+		_, err := m.r.begin(b, m.lowest)
 		if err == nil {
-			err = m.r.finish(b)
+			_, err = m.r.finish(b)
 		}
 		if err != nil {
 			return err

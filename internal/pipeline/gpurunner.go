@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"time"
 
 	"edgecam/infer"
 	"edgecam/infer/candidates"
@@ -38,6 +39,7 @@ type gpuFlight struct {
 	found   []infer.Candidates
 	whole   [][][]float32 // all outputs, of images with more candidates than the filter holds
 	waiting bool          // the engine's run is left to finish
+	took    time.Duration // that the engine was at it, by the card's clock
 }
 
 func newGPURunner(ctx context.Context, g *GPU) runner {
@@ -62,40 +64,40 @@ func newGPUFlight(g *GPU, side int) *gpuFlight {
 
 func (r *gpuRunner) depth() int { return ort.Sides }
 
-func (r *gpuRunner) begin(b *batch, threshold func(class int) float32) error {
+func (r *gpuRunner) begin(b *batch, threshold func(class int) float32) (held bool, err error) {
 	if r.flying == ort.Sides {
-		return errors.New("begin batch: as many as can be are under way")
+		return false, errors.New("begin batch: as many as can be are under way")
 	}
 	if err := r.g.dev.Err(); err != nil {
-		return err // and the batches that were lost with it stay as they are
+		return false, err // and the batches that were lost with it stay as they are
 	}
 	r.g.how.learn(r.ctx, b.frames)
 	f := r.flights[(r.oldest+r.flying)%ort.Sides]
 	f.own.fill(b.frames, threshold)
 	if err := r.visit(r.ctx, "infer batch", f.queue); err != nil {
 		f.own.leave()
-		return err
+		return false, err
 	}
 	f.of = b
 	r.flying++
-	return nil
+	return f.waiting, nil
 }
 
-func (r *gpuRunner) finish(b *batch) error {
+func (r *gpuRunner) finish(b *batch) (took time.Duration, err error) {
 	f := r.flights[r.oldest]
 	if r.flying == 0 || f.of != b {
-		return errNotBegun
+		return 0, errNotBegun
 	}
 	r.oldest, r.flying, f.of = (r.oldest+1)%ort.Sides, r.flying-1, nil
 	// Its frames are with the card, whoever wants it still.
-	err := r.visit(context.WithoutCancel(r.ctx), "infer batch", f.collect)
+	err = r.visit(context.WithoutCancel(r.ctx), "infer batch", f.collect)
 	f.own.leave()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	copy(b.transforms, f.own.transforms)
 	r.g.nms.SetThresholds(f.counts)
-	return f.decode(b.detections)
+	return f.took, f.decode(b.detections)
 }
 
 // visit goes to the device's goroutine, and gives back the pictures that the card
@@ -168,6 +170,9 @@ func (f *gpuFlight) collectAll(c *cuda.Context) error {
 	}
 	defer f.own.end()
 	err := f.await(c)
+	if err == nil {
+		f.took, err = f.g.sides[f.side].took(c)
+	}
 	if err == nil {
 		err = f.g.feed.Settle(c)
 	}

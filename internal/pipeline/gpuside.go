@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"time"
 
 	"edgecam/infer/candidates"
 	"edgecam/infer/ort"
@@ -16,7 +17,8 @@ import (
 type gpuSide struct {
 	filter   *candidates.Filter // nil where outputs are read whole
 	prepared cuda.Event         // the input is written
-	inferred cuda.Event         // the outputs are
+	started  cuda.Event         // the engine has come to it; with timing, as finished
+	inferred cuda.Event         // the outputs are written
 	finished cuda.Event         // the candidates lie in host memory
 	// unclear says that work may be under way which no event stands for: the side
 	// must not be used before the streams are empty.
@@ -29,12 +31,22 @@ func (s *gpuSide) open(c *cuda.Context, filters bool, o candidates.Options) (err
 			return err
 		}
 	}
-	for _, e := range []*cuda.Event{&s.prepared, &s.inferred, &s.finished} {
-		if *e, err = c.NewEvent(false); err != nil {
+	for _, e := range []struct {
+		event *cuda.Event
+		timed bool
+	}{{&s.prepared, false}, {&s.started, true}, {&s.inferred, false}, {&s.finished, true}} {
+		if *e.event, err = c.NewEvent(e.timed); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// took is how long the card was at the side's last batch, from the engine on. Whoever
+// waits for the end may come late, and could not tell.
+func (s *gpuSide) took(c *cuda.Context) (time.Duration, error) {
+	ms, err := c.ElapsedMS(s.started, s.finished)
+	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }
 
 func (s *gpuSide) close(c *cuda.Context) error {
@@ -43,7 +55,7 @@ func (s *gpuSide) close(c *cuda.Context) error {
 		errs = append(errs, s.filter.Close(c))
 		s.filter = nil
 	}
-	for _, e := range []*cuda.Event{&s.prepared, &s.inferred, &s.finished} {
+	for _, e := range []*cuda.Event{&s.prepared, &s.started, &s.inferred, &s.finished} {
 		errs = append(errs, c.FreeEvent(*e))
 		*e = 0
 	}
@@ -77,6 +89,9 @@ func (g *GPU) infer(c *cuda.Context, side, n int, threshold func(image, class in
 func (g *GPU) run(c *cuda.Context, side, n int) error {
 	s, stream := &g.sides[side], g.engine.Stream()
 	if err := c.After(stream, s.prepared); err != nil {
+		return err
+	}
+	if err := c.Record(s.started, stream); err != nil {
 		return err
 	}
 	if err := g.engine.Run(c, side, n); err != nil {

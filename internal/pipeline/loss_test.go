@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func rehearseLoss(t *testing.T, trap bool, code string) {
 		Pipeline: b.Pipeline, Config: func(int) *config.Config { return b.cfg }, Cameras: 2 * each, DetectFPS: 1,
 		P95: time.Minute, Duration: 5 * time.Second, Settle: 100 * time.Millisecond,
 		Cards: []cameras.CardOptions{{UUID: "GPU-0", Node: -1}, {UUID: "GPU-1", Node: -1}},
-		Lose:  &cameras.Lose{UUID: "GPU-0", After: 2 * time.Second, Trap: trap, Back: 2 * patience},
+		Lose:  &cameras.Lose{UUID: "GPU-0", After: 2 * time.Second, Trap: trap, Stays: trap, Back: 2 * patience},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,10 @@ func rehearseLoss(t *testing.T, trap bool, code string) {
 	if loss.Twice != 0 || loss.Backwards != 0 || loss.OfDead != 0 {
 		t.Errorf("published twice %d, backwards %d, of the dead card %d", loss.Twice, loss.Backwards, loss.OfDead)
 	}
-	if loss.AgainMost <= 0 || loss.ServedAfter <= 0 || loss.CamerasBack == 0 || loss.BackMost < loss.ServedAfter {
+	if loss.AgainMost <= 0 || trap != loss.Stays {
+		t.Errorf("loss %+v", loss)
+	}
+	if !trap && (loss.ServedAfter <= 0 || loss.CamerasBack == 0 || loss.BackMost < loss.ServedAfter) {
 		t.Errorf("the times do not follow each other: %+v", loss)
 	}
 	analysed := map[string]int{}
@@ -56,7 +60,7 @@ func rehearseLoss(t *testing.T, trap bool, code string) {
 		}
 	}
 	for i, c := range trial.Cards {
-		if c.UUID != b.System().Platform.GPUs[i].UUID || c.AnalysedFPS <= 0 || c.P95 <= 0 || analysed[c.UUID] == 0 || c.Lost != "" {
+		if c.UUID != b.System().Platform.GPUs[i].UUID || c.AnalysedFPS <= 0 || c.P95 <= 0 || analysed[c.UUID] == 0 || (c.Lost != "") != (trap && i == 0) {
 			t.Errorf("card %d: %+v, %d in the seconds of the loss", i, c, analysed[c.UUID])
 		}
 	}
@@ -65,8 +69,12 @@ func rehearseLoss(t *testing.T, trap bool, code string) {
 			t.Errorf("camera %s is on %q", c.ID, c.GPU)
 		}
 	}
-	if cameras, states := b.on(t); cameras[0] != each || cameras[1] != each || states[0] != "ok" {
-		t.Errorf("in the end: cameras %v, states %v", cameras, states)
+	want := "[1 1] [ok ok]"
+	if trap {
+		want = "[0 2] [lost ok]"
+	}
+	if cameras, states := b.on(t); fmt.Sprint(cameras, states) != want {
+		t.Errorf("in the end: cameras %v, states %v, want %s", cameras, states, want)
 	}
 	if err := b.OnGPU(t.Context(), "GPU-9", "ask", func(*cuda.Context) error { return nil }); err == nil {
 		t.Error("there is a GPU-9")

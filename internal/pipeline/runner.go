@@ -62,11 +62,13 @@ type runner interface {
 	depth() int
 	// begin queues a batch; it may return before anything of it ran. threshold
 	// gives the score that counts, by class, and is not called once begin has
-	// returned. After an error the batch is not begun.
-	begin(b *batch, threshold func(class int) float32) error
+	// returned. held says that the model runs only in finish. After an error the
+	// batch is not begun.
+	begin(b *batch, threshold func(class int) float32) (held bool, err error)
 	// finish waits for b, which is the oldest that was begun, and sets its
-	// transforms and detections. It is over after an error too.
-	finish(b *batch) error
+	// transforms and detections. took is how long the engine was at it by its own
+	// clock, 0 where it has none. The batch is over after an error too.
+	finish(b *batch) (took time.Duration, err error)
 	close()
 }
 
@@ -95,30 +97,30 @@ func newCPURunner(ctx context.Context, engine infer.Engine) (runner, error) {
 
 func (r *cpuRunner) depth() int { return 1 }
 
-func (r *cpuRunner) begin(b *batch, threshold func(class int) float32) error {
+func (r *cpuRunner) begin(b *batch, threshold func(class int) float32) (held bool, err error) {
 	if r.current != nil {
-		return errors.New("begin batch: the one before is not finished")
+		return false, errors.New("begin batch: the one before is not finished")
 	}
 	for class := range r.lowest {
 		r.lowest[class] = threshold(class)
 	}
 	r.current = b
-	return nil
+	return true, nil
 }
 
-func (r *cpuRunner) finish(b *batch) error {
+func (r *cpuRunner) finish(b *batch) (took time.Duration, err error) {
 	if r.current != b {
-		return errNotBegun
+		return 0, errNotBegun
 	}
 	r.current = nil
 	for i, f := range b.frames {
 		t, err := r.prep.Run(f, r.slot.Input(i))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		b.transforms[i] = t
 	}
-	return r.slot.Run(len(b.frames), r.counts, b.detections)
+	return 0, r.slot.Run(len(b.frames), r.counts, b.detections)
 }
 
 func (r *cpuRunner) close() { r.slot.Release() }

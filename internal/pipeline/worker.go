@@ -94,14 +94,14 @@ func (w *worker) begin(r runner, n int) {
 		w.pulse.busy(b.at.batched)
 	}
 	w.asking = b
-	err := r.begin(b, w.thresholds)
+	held, err := r.begin(b, w.thresholds)
 	w.asking = nil
 	if err != nil {
 		w.fail(b, err)
 		w.end(b)
 		return
 	}
-	w.flight.Begun(len(b.jobs), b.at.batched, w.now())
+	w.flight.Begun(len(b.jobs), b.at.batched, w.now(), held)
 	w.spare = w.spare[:len(w.spare)-1]
 	w.flying = append(w.flying, b)
 }
@@ -113,7 +113,7 @@ func (w *worker) finish(r runner) {
 	w.flying = append(w.flying[:0], w.flying[1:]...)
 	w.spare = append(w.spare, b)
 	began := w.now()
-	err := r.finish(b)
+	took, err := r.finish(b)
 	b.at.inferred = w.now()
 	if err != nil {
 		w.flight.Failed(b.at.inferred)
@@ -121,7 +121,7 @@ func (w *worker) finish(r runner) {
 		w.end(b)
 		return
 	}
-	took := w.flight.Finished(b.at.inferred, b.at.inferred.Sub(began) >= waitedLeast)
+	took = w.flight.Finished(b.at.inferred, b.at.inferred.Sub(began) >= waitedLeast, took)
 	w.st.health.good()
 	w.st.stats.observe(len(b.jobs), took)
 	w.st.load.ran(len(b.jobs), took)

@@ -22,45 +22,61 @@ import (
 // card does: batches end one after another.
 type timedRunner struct {
 	deep int
+	held bool // a batch is only worked on in finish
 	cost func(n int) time.Duration
 	fail func(batch int) error // by number, from 1
 
 	free  time.Time
 	ends  map[*batch]time.Time
+	took  []time.Duration // of the batches that were worked on and are not finished
 	sizes []int
 	idle  time.Duration // between batches, since the first
 }
 
 func (r *timedRunner) depth() int { return r.deep }
 
-func (r *timedRunner) begin(b *batch, threshold func(int) float32) error {
+func (r *timedRunner) begin(b *batch, threshold func(int) float32) (held bool, err error) {
 	threshold(0)
+	if r.ends == nil {
+		r.ends = map[*batch]time.Time{}
+	}
+	if len(r.ends) == r.deep {
+		return false, errors.New("one batch too many")
+	}
+	r.sizes = append(r.sizes, len(b.jobs))
+	r.ends[b] = time.Time{}
+	if !r.held {
+		r.ends[b] = r.work(len(b.jobs))
+	}
+	return r.held, nil
+}
+
+// work gives when a batch of n ends that the engine comes to next.
+func (r *timedRunner) work(n int) time.Time {
 	now := time.Now()
-	if len(r.sizes) > 0 && now.After(r.free) {
+	if len(r.sizes) > 1 && now.After(r.free) {
 		r.idle += now.Sub(r.free)
 	}
 	if r.free.Before(now) {
 		r.free = now
 	}
-	r.free = r.free.Add(r.cost(len(b.jobs)))
-	r.sizes = append(r.sizes, len(b.jobs))
-	if r.ends == nil {
-		r.ends = map[*batch]time.Time{}
-	}
-	if len(r.ends) == r.deep {
-		return errors.New("one batch too many")
-	}
-	r.ends[b] = r.free
-	return nil
+	r.took = append(r.took, r.cost(n))
+	r.free = r.free.Add(r.took[len(r.took)-1])
+	return r.free
 }
 
-func (r *timedRunner) finish(b *batch) error {
+func (r *timedRunner) finish(b *batch) (took time.Duration, err error) {
+	if r.held {
+		r.ends[b] = r.work(len(b.jobs))
+	}
 	time.Sleep(time.Until(r.ends[b])) // the bubble's time
 	delete(r.ends, b)
+	took = r.took[0]
+	r.took = r.took[1:]
 	if r.fail != nil {
-		return r.fail(len(r.sizes))
+		return took, r.fail(len(r.sizes))
 	}
-	return nil
+	return took, nil
 }
 
 func (r *timedRunner) close() {}
@@ -179,6 +195,48 @@ func TestWorkerKeepsTheCardAtWork(t *testing.T) {
 			t.Errorf("batches of %.1f", mean)
 		}
 	})
+}
+
+// agesFrom gives the ages in ms from a picture of each camera on, the youngest first.
+func agesFrom(got map[string][]*event.Detection, seq uint64) (ages []float64) {
+	for _, all := range got {
+		for _, d := range all {
+			if d.Seq >= seq {
+				ages = append(ages, d.AgeMS)
+			}
+		}
+	}
+	slices.Sort(ages)
+	return ages
+}
+
+// An engine that was slow for a while is not waited for any longer than it takes now:
+// whoever begins the next batch when this one is predicted to end finds it ended, and
+// must not take that moment for its end.
+func TestWorkerForgetsASlowEngine(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprint("held ", held), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				cost := func(int) time.Duration {
+					if time.Since(start) < 5*time.Second {
+						return 60 * time.Millisecond
+					}
+					return 4 * time.Millisecond
+				}
+				l := newLine(1, 16, 8, func() *timedRunner { return &timedRunner{deep: 2, held: held, cost: cost} })
+				got := l.play(t, 30, 12*time.Second)
+				inOrder(t, got)
+				ages := agesFrom(got, 8*30)
+				if n := len(ages); n < 900 { // of 960
+					t.Fatalf("%d frames analysed", n)
+				}
+				if p95 := ages[len(ages)*95/100]; p95 > 12 {
+					t.Errorf("age p95 %.1f ms three seconds after the engine was at its speed again", p95)
+				}
+			})
+		})
+	}
 }
 
 // One camera on a card is served at once: nothing waits for a batch to fill.

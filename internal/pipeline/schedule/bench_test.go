@@ -29,12 +29,12 @@ func BenchmarkBoard(b *testing.B) {
 			board.Offer(l, now.Add(80*time.Millisecond))
 			continue
 		}
-		flight.Begun(64, now, now)
+		flight.Begun(64, now, now, false)
 		for _, l := range batch {
 			board.Offer(l, now.Add(80*time.Millisecond))
 			board.Done(l)
 		}
-		flight.Finished(now, true)
+		flight.Finished(now, true, 0)
 		batch = batch[:0]
 	}
 }

@@ -184,20 +184,55 @@ func TestWhenABatchIsClosed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := schedule.NewFlight(times)
 			for _, n := range c.flying {
-				f.Begun(n, at, at)
+				f.Begun(n, at, at, false)
 			}
 			if got := f.Wait(ms(c.now), c.waiting, 16, ms(c.due)); got != c.want {
 				t.Errorf("wait %v, want %v", got, c.want)
 			}
 		})
 	}
-	t.Run("nothing is known", func(t *testing.T) {
-		f := schedule.NewFlight(schedule.NewTimes(16))
-		f.Begun(4, at, at)
-		if got := f.Wait(at, 1, 16, ms(80)); got != 0 {
-			t.Errorf("wait %v", got)
+	for name, c := range map[string]struct {
+		times *schedule.Times
+		held  bool
+	}{"nothing is known": {schedule.NewTimes(16), false}, "somebody must wait for it first": {times, true}} {
+		t.Run(name, func(t *testing.T) {
+			f := schedule.NewFlight(c.times)
+			f.Begun(4, at, at, c.held)
+			if got := f.Wait(at, 1, 16, ms(80)); got != 0 {
+				t.Errorf("wait %v", got)
+			}
+		})
+	}
+}
+
+// What the engine says of itself counts, not when somebody came to look.
+func TestTheEnginesOwnWord(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ms := func(n int) time.Time { return at.Add(time.Duration(n) * time.Millisecond) }
+	times := schedule.NewTimes(16)
+	for range 50 {
+		times.Observe(4, 100*time.Millisecond)
+	}
+	f := schedule.NewFlight(times)
+	for i := range 60 {
+		from := ms(100 * i)
+		f.Begun(4, from, from, false)
+		f.Begun(4, from, from, false)
+		for _, end := range []int{90, 99} {
+			if took := f.Finished(ms(100*i+end), false, 8*time.Millisecond); took != 8*time.Millisecond {
+				t.Fatalf("took %v", took)
+			}
 		}
-	})
+	}
+	if got := times.Of(4); got > 9*time.Millisecond {
+		t.Errorf("a batch is taken for %v", got)
+	}
+	f.Begun(4, ms(6000), ms(6000), false)
+	f.Begun(4, ms(6000), ms(6000), false)
+	f.Finished(ms(6050), false, 8*time.Millisecond) // at 6008, in truth
+	if got := f.Wait(ms(6010), 0, 16, time.Time{}); got < 4*time.Millisecond || got > 6*time.Millisecond {
+		t.Errorf("the second one ends at 6016, and is waited for %v from 6010 on", got)
+	}
 }
 
 // A slow-down of the engine is followed, and so is its end.

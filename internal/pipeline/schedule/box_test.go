@@ -283,7 +283,7 @@ func (b *box) begin(e *engine) {
 		f.cams, f.frames = append(f.cams, c), append(f.frames, c.waiting)
 	}
 	n := len(f.cams)
-	e.flight.Begun(n, b.now, b.now)
+	e.flight.Begun(n, b.now, b.now, false)
 	if e.free.Before(b.now) {
 		e.free = b.now
 	}
@@ -299,7 +299,7 @@ func (b *box) begin(e *engine) {
 func (b *box) finish(e *engine) {
 	f := e.begun[0]
 	e.begun = e.begun[1:]
-	e.flight.Finished(b.now, true)
+	e.flight.Finished(b.now, true, 0)
 	b.window.Analysed += len(f.cams)
 	for i, c := range f.cams {
 		c.analysed++

@@ -18,10 +18,12 @@ type Flight struct {
 }
 
 type begun struct {
-	n     int
-	from  time.Time
-	end   time.Time // predicted
-	blind bool      // nothing was known to predict it by
+	n    int
+	from time.Time
+	end  time.Time // predicted
+	// held says that the engine does not work on it before somebody waits for it.
+	held  bool
+	blind bool // it cannot be predicted
 }
 
 // NewFlight is for an engine that times describe.
@@ -30,8 +32,9 @@ func NewFlight(times *Times) *Flight { return &Flight{times: times, lead: minLea
 // Depth is how many batches are in flight.
 func (f *Flight) Depth() int { return len(f.begun) }
 
-// Begun notes that a batch of n was begun between from and to.
-func (f *Flight) Begun(n int, from, to time.Time) {
+// Begun notes that a batch of n was begun between from and to. held says that it is
+// only worked on once somebody waits for its end.
+func (f *Flight) Begun(n int, from, to time.Time, held bool) {
 	f.lead = max(minLead, f.lead+time.Duration(smooth*float64(minLead+to.Sub(from)-f.lead)))
 	start := from
 	if len(f.begun) > 0 {
@@ -40,22 +43,35 @@ func (f *Flight) Begun(n int, from, to time.Time) {
 		}
 	}
 	took := f.times.Of(n)
-	f.begun = append(f.begun, begun{n: n, from: from, end: start.Add(took), blind: took == 0})
+	f.begun = append(f.begun, begun{n: n, from: from, end: start.Add(took), held: held, blind: held || took == 0})
 }
 
 // Finished notes that the oldest batch has ended: at the moment at, or before it if
-// nobody waited for it. It teaches Times, and gives how long the engine took.
-func (f *Flight) Finished(at time.Time, waited bool) time.Duration {
+// nobody waited for it. took is what the engine itself says it was at it, 0 where it
+// does not tell. It teaches Times, and gives how long the engine took.
+//
+// Whoever begins the next batch by the prediction of this one's end finds it ended
+// then. A moment like that says nothing of an engine that was faster than predicted, so
+// that only its own word lets a prediction which was once too long become shorter.
+func (f *Flight) Finished(at time.Time, waited bool, took time.Duration) time.Duration {
 	b := f.pop()
 	start := b.from
 	if f.ended.After(start) {
 		start = f.ended // the engine was at the one before until then
 	}
-	took := at.Sub(start)
-	if waited {
+	bound := at.Sub(start)
+	switch {
+	case took > 0:
 		f.times.Observe(b.n, took)
-	} else {
-		f.times.ObserveAtMost(b.n, took)
+		if end := start.Add(took); !waited && end.Before(at) {
+			at = end
+		}
+	case waited:
+		took = bound
+		f.times.Observe(b.n, took)
+	default:
+		took = bound
+		f.times.ObserveAtMost(b.n, bound)
 	}
 	f.ended = at
 	f.predict(at)
@@ -75,13 +91,17 @@ func (f *Flight) pop() begun {
 	return b
 }
 
-// predict tells anew when the batches in flight end, from when the engine came to
-// the first of them.
+// predict tells anew when the batches in flight end, from when the engine could come
+// to the first of them.
 func (f *Flight) predict(from time.Time) {
 	for i := range f.begun {
-		took := f.times.Of(f.begun[i].n)
+		b := &f.begun[i]
+		if b.from.After(from) {
+			from = b.from
+		}
+		took := f.times.Of(b.n)
 		from = from.Add(took)
-		f.begun[i].end, f.begun[i].blind = from, took == 0
+		b.end, b.blind = from, b.held || took == 0
 	}
 }
 
@@ -92,7 +112,8 @@ func (f *Flight) predict(from time.Time) {
 // An idle engine takes what there is: one camera alone never waits for others. A
 // busy one is given its next batch shortly before it is predicted to end, when the
 // batch is full, or at the frame's deadline if that comes first and can still be
-// met. One whose deadline is lost gains nothing from a batch that others miss.
+// met. One whose deadline is lost gains nothing from a batch that others miss. Behind a
+// batch that somebody must wait for before the engine works on it nothing stays open.
 func (f *Flight) Wait(now time.Time, waiting, room int, due time.Time) time.Duration {
 	if len(f.begun) == 0 || waiting >= room {
 		return 0
