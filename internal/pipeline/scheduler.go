@@ -111,7 +111,7 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 			s.collect.Wait()
 			continue
 		}
-		if n := s.fillLocked(dst); n > 0 || f.Depth() > 0 {
+		if n := s.fillLocked(dst[:f.Fill(s.board.Len(), len(dst))]); n > 0 || f.Depth() > 0 {
 			return n, true
 		}
 		s.resting++

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -87,6 +88,7 @@ type line struct {
 
 	runners []*timedRunner
 	cameras []*camera
+	jitter  bool // pictures come half an interval early or late
 	broker  *event.Broker
 }
 
@@ -144,11 +146,18 @@ func (l *line) play(t *testing.T, fps int, d time.Duration) map[string][]*event.
 		}
 	})
 	for i, c := range l.cameras {
+		apart := func() time.Duration { return time.Second / time.Duration(fps) }
+		if l.jitter {
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			apart = func() time.Duration {
+				return time.Duration((0.5 + random.Float64()) * float64(time.Second) / float64(fps))
+			}
+		}
 		sending.Go(func() {
 			time.Sleep(time.Duration(i) * time.Second / time.Duration(fps*len(l.cameras)))
 			for seq := uint64(1); seq <= uint64(float64(fps)*d.Seconds()); seq++ {
 				c.emit(testFrame(c.id, seq))
-				time.Sleep(time.Second / time.Duration(fps))
+				time.Sleep(apart())
 			}
 		})
 	}
@@ -208,6 +217,41 @@ func agesFrom(got map[string][]*event.Detection, seq uint64) (ages []float64) {
 	}
 	slices.Sort(ages)
 	return ages
+}
+
+// steps is an engine that runs any number of pictures as the next larger of its batches.
+func steps(n int) time.Duration {
+	for _, b := range []struct {
+		n    int
+		took time.Duration
+	}{{1, 3900}, {2, 5400}, {4, 7950}, {8, 13700}} { // RT-DETR on a card, in µs
+		if n <= b.n {
+			return b.took * time.Microsecond
+		}
+	}
+	return 25600 * time.Microsecond
+}
+
+// Near what the engine can do full batches keep pictures young, and a batch that only
+// runs when somebody waits for it is not closed a whole run before.
+func TestWorkerFillsItsBatches(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprint("held ", held), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLine(1, 16, 16, func() *timedRunner { return &timedRunner{deep: 2, held: held, cost: steps} })
+				l.jitter = true
+				got := l.play(t, 30, 8*time.Second)
+				inOrder(t, got)
+				ages := agesFrom(got, 60)
+				if n := len(ages); n < 16*179 { // of 181 each
+					t.Errorf("%d frames analysed", n)
+				}
+				if p95 := ages[len(ages)*95/100]; p95 > 26 {
+					t.Errorf("age p95 %.1f ms", p95)
+				}
+			})
+		})
+	}
 }
 
 // An engine that was slow for a while is not waited for any longer than it takes now:

@@ -132,6 +132,10 @@ func (f *Flight) Wait(now time.Time, waiting, room int, due time.Time) time.Dura
 // latest is when a batch of n must be begun for a frame to be done at due.
 func (f *Flight) latest(n int, due time.Time) time.Time { return due.Add(-f.times.Of(n) - f.lead) }
 
+// Fill is how many of the frames that wait the next batch takes, see Times.Fill; room is
+// what it holds.
+func (f *Flight) Fill(waiting, room int) int { return f.times.Fill(min(waiting, room)) }
+
 // Crowded says whether an engine has enough to do, so that what can wait for another
 // moment should: its workers, each of which takes batches of up to most, have half of
 // what they can hold. Workers that run beside each other take longer each, and what

@@ -143,3 +143,20 @@ func TestSkipFor(t *testing.T) {
 		}
 	}
 }
+
+// Pictures that would make a batch larger without filling it are left to the next one
+// where a picture costs less in a smaller one.
+func TestFill(t *testing.T) {
+	x := schedule.NewTimes(12)
+	if got := x.Fill(5); got != 5 {
+		t.Errorf("%d of 5, before anything is known", got)
+	}
+	for n, took := range map[int]time.Duration{1: 3900, 2: 5400, 4: 7950, 8: 13700, 12: 19000} {
+		x.Observe(n, took*time.Microsecond)
+	}
+	for waiting, want := range map[int]int{0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 4, 6: 4, 7: 7, 8: 8, 9: 8, 10: 8, 11: 8, 12: 12, 40: 12} {
+		if got := x.Fill(waiting); got != want {
+			t.Errorf("%d of %d, want %d", got, waiting, want)
+		}
+	}
+}

@@ -91,6 +91,25 @@ func (t *Times) Of(n int) time.Duration {
 	return 0
 }
 
+// Fill is how many of n pictures that wait the next batch should take. The engine runs
+// any number as the next larger of its batch sizes: five may take it as long as eight.
+// Where a picture would cost less in the next smaller batch, which is full then, the
+// others are left to the batch after that; often they are done no later there.
+func (t *Times) Fill(n int) int {
+	k := t.bucket(n)
+	n = min(n, t.size(k))
+	if k == 0 || n == t.size(k) {
+		return n
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	full, larger, smaller := t.size(k-1), t.estimate[k], t.estimate[k-1]
+	if smaller > 0 && larger/time.Duration(n) > smaller/time.Duration(full) {
+		return full
+	}
+	return n
+}
+
 // PerPicture is what a picture costs in the bucket that is best at it, of those
 // that have run; 0 before the first.
 func (t *Times) PerPicture() time.Duration {
