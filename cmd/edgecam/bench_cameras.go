@@ -104,7 +104,7 @@ func (f *camerasFlags) add(cmd *cobra.Command) {
 	o.DurationVar(&f.budget, "latency-budget", byDefault.Inference.LatencyBudget, "age that the batches are made for")
 	o.StringVar(&f.memory, "memory", byDefault.GPU.Memory, "way of pixels to the GPU: auto, mapped, staged, device or heap")
 	o.StringVar(&f.stateDir, "state-dir", "", "directory that keeps engines between runs")
-	o.StringVar(&f.lose, "lose", "", "rehearse the loss of a GPU: its number and the time into the trial, as 1@5s: it is taken away, its cameras move, and it is left to the next process; 1@5s:trap has a kernel fault there instead")
+	o.StringVar(&f.lose, "lose", "", "rehearse the loss of a GPU: its number and the time into the trial, as 1@5s: it is taken away, its cameras move, and it comes back; 1@5s:trap has a kernel fault there instead, after which it does not")
 	o.Float64Var(&f.overload, "overload", 0, "rehearse so many times --count, or what --find-max found: more than 1, to 8; 0 = no rehearsal")
 	o.BoolVar(&f.asJSON, "json", false, "print JSON")
 }
