@@ -168,6 +168,9 @@ func (c *Closer) lost() bool {
 	return c.gone.Load() || isLost(c.card.Lost())
 }
 
+// Abandon says that the card's context is gone, so that nothing of it is called any more.
+func (c *Closer) Abandon() { c.gone.Store(true) }
+
 func (c *Closer) contextGone() bool { return c.gone.Load() || cuda.ContextGone(c.card.Err()) }
 
 // failed tells the card of a decoder's failure after which its context serves no more

@@ -17,6 +17,9 @@ const (
 	// lostGrace is how long the dashboard goes on saying that the last card is lost
 	// before the process ends to be started anew: time for a look and a scrape.
 	lostGrace = 10 * time.Second
+	// returnGrace is how much longer a card may take that is being opened again: its model
+	// is loaded and tried.
+	returnGrace = 50 * time.Second
 	// mostLosses within lossWindow are enough: the next start leaves the cards alone for
 	// the rest of it. A start with a card and its loss take half a minute or so.
 	mostLosses = 3
@@ -29,10 +32,11 @@ const (
 type cards interface {
 	Lost() <-chan struct{} // closed while none works
 	LostErr() error
+	Returning() bool // one is being opened again
 }
 
 // lossWatch ends the process when the last card is lost, where somebody starts it
-// again: the way to have a card back is a new process. It remembers how often that was.
+// again: a new process has a card back that this one cannot open. It remembers how often that was.
 type lossWatch struct {
 	dir     string // "" = nothing is remembered
 	restart bool   // somebody starts the process again
@@ -63,17 +67,34 @@ func (w *lossWatch) run(ctx context.Context, c cards) error {
 		if !w.restart {
 			return nil
 		}
-		grace := time.NewTimer(lostGrace)
-		select {
-		case <-ctx.Done():
-			grace.Stop()
+		if !w.wait(ctx, c) {
 			return nil
-		case <-grace.C:
 		}
 		if err := c.LostErr(); err != nil {
 			w.remember()
 			return fmt.Errorf("no gpu answers any more: ending, for a restart: %w", err)
 		}
+	}
+}
+
+// wait gives the grace; false when ctx ends.
+func (w *lossWatch) wait(ctx context.Context, c cards) bool {
+	grace := time.NewTimer(lostGrace)
+	defer grace.Stop()
+	end := time.NewTimer(lostGrace + returnGrace)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-end.C:
+			return true
+		case <-grace.C:
+		}
+		if !c.Returning() {
+			return true
+		}
+		grace.Reset(time.Second)
 	}
 }
 

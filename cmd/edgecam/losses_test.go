@@ -23,6 +23,8 @@ type cardsOf struct {
 	mu   sync.Mutex
 	lost chan struct{}
 	err  error // nil = one works
+
+	returning bool // one is being opened again
 }
 
 func (c *cardsOf) Lost() <-chan struct{} {
@@ -36,6 +38,8 @@ func (c *cardsOf) LostErr() error {
 	defer c.mu.Unlock()
 	return c.err
 }
+
+func (c *cardsOf) Returning() bool { return c.returning }
 
 func (c *cardsOf) lose() {
 	c.mu.Lock()
@@ -57,16 +61,19 @@ func TestLossEndsTheProcess(t *testing.T) {
 		name    string
 		restart bool
 		back    time.Duration // after which one is back; 0 = never
+		opening bool          // one is being opened again
 		ends    bool          // with an error
 	}{
-		{"for good", true, 0, true},
-		{"one comes back", true, 8 * time.Second, false},
-		{"one comes back too late", true, 12 * time.Second, true},
-		{"nobody starts it again", false, 0, false},
+		{"for good", true, 0, false, true},
+		{"one comes back", true, 8 * time.Second, false, false},
+		{"one comes back too late", true, 12 * time.Second, false, true},
+		{"one is opened again", true, 40 * time.Second, true, false},
+		{"one is opened again for ever", true, 0, true, true},
+		{"nobody starts it again", false, 0, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cards := &cardsOf{lost: make(chan struct{})}
+				cards := &cardsOf{lost: make(chan struct{}), returning: c.opening}
 				w := lossWatch{restart: c.restart, logger: slog.New(slog.DiscardHandler), now: time.Now}
 				ctx, cancel := context.WithCancel(t.Context())
 				began, ended := time.Now(), make(chan error, 1)
@@ -77,7 +84,7 @@ func TestLossEndsTheProcess(t *testing.T) {
 					time.Sleep(c.back)
 					cards.back()
 				}
-				time.Sleep(time.Minute)
+				time.Sleep(2 * time.Minute)
 				cancel()
 				err := <-ended
 				if (err != nil) != c.ends {

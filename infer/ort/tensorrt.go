@@ -337,8 +337,8 @@ func (e *DeviceEngine) compare(l *lane, scratch *deviceIO) error {
 func (e *DeviceEngine) swap(l *lane, precision string) error {
 	var old *lane
 	err := e.dev.DoWithin(e.ctx, "swap engine", servingLimit, func(c *cuda.Context) error {
-		// What served may still be running.
-		if err := c.Wait(e.stream); err != nil {
+		// What served may still be running, and its outputs still be read.
+		if err := c.Synchronize(); err != nil {
 			return err
 		}
 		for k, n := range e.buckets {

@@ -225,6 +225,32 @@ func TestCamerasMoveFromALostCard(t *testing.T) {
 	}
 }
 
+// A lost card that cannot be opened again at once, as its memory is taken, is tried again.
+func TestALostCardIsTriedAgain(t *testing.T) {
+	b := startCards(t, 2, 2)
+	b.everyone(t)
+	if err := b.TakeAway("GPU-0"); err == nil {
+		t.Fatal("it is not lost")
+	}
+	waitFor(t, "the camera to move", func() bool { cameras, _ := b.on(t); return cameras[0] == 0 })
+	b.cards[0].FailCall("cuMemAlloc_v2", cuda.CodeOutOfMemory, 0)
+	waitFor(t, "the reason", func() bool {
+		reason := b.System().Platform.GPUs[0].Reason
+		return strings.Contains(reason, "opening it again: ") && strings.Contains(reason, "OUT_OF_MEMORY")
+	})
+	b.everyone(t)
+	b.cards[0].FailCall("", 0, 0)
+	waitFor(t, "the card to come back", func() bool {
+		cameras, states := b.on(t)
+		return fmt.Sprint(cameras, states) == "[1 1] [ok ok]"
+	})
+	b.everyone(t)
+	b.stop()
+	if n := b.cards[0].Live(); n != 0 {
+		t.Errorf("%d objects are left", n)
+	}
+}
+
 // Where an error has ended a card's context its cameras stay on the others, and the box
 // says what helps.
 func TestALostCardIsLeftToTheNextProcess(t *testing.T) {

@@ -35,7 +35,8 @@ type GPUOptions struct {
 	CallTimeout time.Duration
 	Logger      *slog.Logger
 
-	life int // how often it was lost and opened again
+	life   int          // how often it was lost and opened again
+	mapper *cuda.Mapper // of the card's life before; nil = it is the first
 }
 
 // GPU is a graphics card at work: it decodes where it can, reads the frames
@@ -60,6 +61,9 @@ type GPU struct {
 	of        *GPU // the owner of dev, decoder and viewers; nil = itself
 
 	unloading, closing, retiring sync.Once
+
+	putOffMu sync.Mutex
+	putOff   []*GPU // models on the card that are to be closed; guarded by putOffMu
 
 	opened bool // all stages are; set before OpenGPU returns
 
@@ -115,7 +119,7 @@ func (g *GPU) open(ctx context.Context, o GPUOptions) (err error) {
 	}); err != nil {
 		return err
 	}
-	if g.rules.Register {
+	if g.mapper = o.mapper; g.rules.Register && g.mapper == nil {
 		g.mapper = cuda.NewMapper(g.dev)
 	}
 	if err = g.openDecoder(o.Codecs); err != nil {
@@ -271,10 +275,11 @@ func (g *GPU) close() {
 	if g.dev == nil {
 		return
 	}
-	g.closeModel()
+	g.endModel()
 	if g.of != nil {
 		return
 	}
+	g.endPutOff()
 	g.report("close gpu viewers", g.dev.DoWithin(context.Background(), "close viewers", gpuStepLimit, g.closeCard))
 	if !g.closeDecoder() {
 		g.logger.Info("decoders are still being closed: the rest is left to the end of the process", "decoders", g.closer.Open())
@@ -307,7 +312,7 @@ func (g *GPU) closeDecoder() (done bool) {
 // report logs what went wrong at the end. A card that is lost says so to
 // everything, and has been reported.
 func (g *GPU) report(what string, err error) {
-	if err != nil && g.dev.Err() == nil {
+	if err != nil && (g.dev.Err() == nil || g.dev.Serves()) {
 		g.logger.Warn(what, "err", err)
 	}
 }

@@ -60,6 +60,20 @@ func TestGPUSwapModel(t *testing.T) {
 	if all := b.System().Platform.GPUs; len(all) != 1 || all[0].State != "ok" || all[0].Cameras != 2 {
 		t.Errorf("cards %+v", all)
 	}
+
+	// A card that was lost comes back with the models of now, and what it had is closed.
+	live := card.Live()
+	if err := b.TakeAway(b.System().Platform.GPUs[0].UUID); err == nil {
+		t.Error("it is not lost")
+	}
+	waitFor(t, "the card to come back", func() bool { return b.System().Platform.GPUs[0].State == "ok" })
+	if got := b.detection(t, "cam1", func(*event.Detection) bool { return true }); !sees("dog")(got) {
+		t.Errorf("after the return camera 1 sees %+v", got.Objects)
+	}
+	b.detection(t, "cam2", sees("cat"))
+	if n := card.Live(); n > live {
+		t.Errorf("%d objects of the driver after the return, %d before the loss", n, live)
+	}
 	b.stop()
 	if n := card.Live(); n != 0 {
 		t.Errorf("%d objects of the driver are left", n)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 
 	"edgecam/infer/ort"
 	"edgecam/platform/cuda"
@@ -53,9 +54,23 @@ func (g *GPU) openModel(ctx context.Context, o GPUOptions) (err error) {
 	return err
 }
 
-// closeModel unloads the model and leaves the card at work. It may be called
-// twice.
+// closeModel unloads the model and leaves the card at work. On a lost card that is put
+// off: until it serves again for that, or to the end. It may be called twice.
 func (g *GPU) closeModel() {
+	if g.dev.Serves() {
+		g.endModel()
+		return
+	}
+	h := g.host()
+	h.putOffMu.Lock()
+	defer h.putOffMu.Unlock()
+	if !slices.Contains(h.putOff, g) {
+		h.putOff = append(h.putOff, g)
+	}
+}
+
+// endModel is closeModel whatever the card says to it.
+func (g *GPU) endModel() {
 	g.unloading.Do(func() {
 		g.report("close gpu pipeline", g.dev.DoWithin(context.Background(), "close pipeline", gpuStepLimit, g.closeStages))
 		if g.opened {
@@ -67,4 +82,15 @@ func (g *GPU) closeModel() {
 			g.report("close gpu engine", g.engine.Close())
 		}
 	})
+}
+
+// endPutOff ends the models on the card whose closing was put off.
+func (g *GPU) endPutOff() {
+	g.putOffMu.Lock()
+	all := g.putOff
+	g.putOff = nil
+	g.putOffMu.Unlock()
+	for _, m := range all {
+		m.endModel()
+	}
 }

@@ -143,6 +143,9 @@ func (f *gpuFlight) prepare(c *cuda.Context) error {
 	if err := g.decoded.after(c, g.preparing); err != nil {
 		return err
 	}
+	if err := c.Record(g.sides[f.side].placed, g.preparing); err != nil {
+		return err
+	}
 	if err := g.feed.Place(c, frames, g.how.of, f.sources); err != nil {
 		return err
 	}

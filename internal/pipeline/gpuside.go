@@ -16,9 +16,10 @@ import (
 // while the engine works on the one before, and nobody waits but finish.
 type gpuSide struct {
 	filter   *candidates.Filter // nil where outputs are read whole
+	placed   cuda.Event         // its pictures are there, and are prepared from here on
 	prepared cuda.Event         // the input is written
-	started  cuda.Event         // the engine has come to it; with timing, as finished
-	inferred cuda.Event         // the outputs are written
+	started  cuda.Event         // the engine has come to it
+	inferred cuda.Event         // the outputs are written; without timing, unlike the others
 	finished cuda.Event         // the candidates lie in host memory
 	// unclear says that work may be under way which no event stands for: the side
 	// must not be used before the streams are empty.
@@ -31,22 +32,28 @@ func (s *gpuSide) open(c *cuda.Context, filters bool, o candidates.Options) (err
 			return err
 		}
 	}
-	for _, e := range []struct {
-		event *cuda.Event
-		timed bool
-	}{{&s.prepared, false}, {&s.started, true}, {&s.inferred, false}, {&s.finished, true}} {
-		if *e.event, err = c.NewEvent(e.timed); err != nil {
+	for _, e := range s.events() {
+		if *e, err = c.NewEvent(e != &s.inferred); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// took is how long the card was at the side's last batch, from the engine on. Whoever
-// waits for the end may come late, and could not tell.
+func (s *gpuSide) events() []*cuda.Event {
+	return []*cuda.Event{&s.placed, &s.prepared, &s.started, &s.inferred, &s.finished}
+}
+
+// took is how long the card was at the side's last batch: in the engine and the filter,
+// or in preparing it where that took longer, as the two go on side by side. Whoever waits
+// for the end may come late, and could not tell.
 func (s *gpuSide) took(c *cuda.Context) (time.Duration, error) {
-	ms, err := c.ElapsedMS(s.started, s.finished)
-	return time.Duration(float64(ms) * float64(time.Millisecond)), err
+	preparing, err := c.ElapsedMS(s.placed, s.prepared)
+	if err != nil {
+		return 0, err
+	}
+	inferring, err := c.ElapsedMS(s.started, s.finished)
+	return time.Duration(float64(max(preparing, inferring)) * float64(time.Millisecond)), err
 }
 
 func (s *gpuSide) close(c *cuda.Context) error {
@@ -55,7 +62,7 @@ func (s *gpuSide) close(c *cuda.Context) error {
 		errs = append(errs, s.filter.Close(c))
 		s.filter = nil
 	}
-	for _, e := range []*cuda.Event{&s.prepared, &s.started, &s.inferred, &s.finished} {
+	for _, e := range s.events() {
 		errs = append(errs, c.FreeEvent(*e))
 		*e = 0
 	}

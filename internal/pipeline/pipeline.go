@@ -115,6 +115,8 @@ type Pipeline struct {
 	outage   chan struct{}      // closed while every card is lost
 	ctx      context.Context    // of Run; nil before
 	closed   bool
+
+	opening atomic.Int64 // lost cards that are being opened again
 }
 
 // running is a camera with its goroutine.

@@ -21,53 +21,56 @@ func (p *Pipeline) reopen(ctx context.Context, b *bay) bool {
 			continue
 		}
 		wait = min(2*wait, reopenLongest) // where it fails
-		was, others := p.onBay(b)
-		gpu, err := was.gpu.host().again(ctx, others)
-		if ctx.Err() != nil {
-			if err == nil {
-				gpu.Close()
-			}
-			return false
-		}
-		if gone(err) {
-			p.failed(b, "it is used again when edgecam is started anew")
-			p.abandon(was, others)
-			return false
-		}
-		if err != nil {
-			p.failed(b, fmt.Sprintf("opening it again: %v", err))
-			continue
-		}
-		more, err := p.openBeside(ctx, gpu, was.key.model)
-		if err != nil {
-			gpu.Close()
-			p.failed(b, fmt.Sprintf("opening it again: %v", err))
-			continue
-		}
-		if p.takeBack(b, gpu, more) {
+		p.opening.Add(1)
+		back, err := p.tryAgain(ctx, b)
+		p.opening.Add(-1)
+		switch {
+		case back:
 			return true
+		case ctx.Err() != nil, gone(err):
+			return false
+		case err != nil:
+			p.failed(b, fmt.Sprintf("opening it again: %v", err))
 		}
 	}
 }
 
-// onBay gives the bay's station of inference.model and the models beside it.
-func (p *Pipeline) onBay(b *bay) (main *station, others []*GPU) {
+// tryAgain opens a lost card again and puts it in its bay. Where its context is gone it
+// closes what can be closed.
+func (p *Pipeline) tryAgain(ctx context.Context, b *bay) (back bool, err error) {
+	was, all := p.onBay(b)
+	host := was.gpu.host()
+	gpu, err := host.again(ctx, was.gpu, all)
+	if gone(err) {
+		p.failed(b, "it is used again when edgecam is started anew")
+		host.abandon(all, err)
+	}
+	if err != nil {
+		return false, err
+	}
+	more, err := p.openBeside(ctx, gpu, was.key.model)
+	if err != nil {
+		gpu.Close()
+		return false, err
+	}
+	if !p.takeBack(b, gpu, more) {
+		return false, nil
+	}
+	host.retire(gpu)
+	return true, nil
+}
+
+// Returning says whether a lost card is being opened again just now.
+func (p *Pipeline) Returning() bool { return p.opening.Load() > 0 }
+
+// onBay gives the bay's station of inference.model, and all models there.
+func (p *Pipeline) onBay(b *bay) (main *station, all []*GPU) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range b.all() {
-		if s != b.st {
-			others = append(others, s.gpu)
-		}
+		all = append(all, s.gpu)
 	}
-	return b.st, others
-}
-
-// abandon closes what can be closed of a card without asking it.
-func (p *Pipeline) abandon(was *station, others []*GPU) {
-	for _, g := range others {
-		g.closeModel()
-	}
-	was.gpu.host().Close()
+	return b.st, all
 }
 
 // inUse says why a lost card cannot be opened again yet, "" = it can.
@@ -123,7 +126,8 @@ func (p *Pipeline) failed(b *bay, text string) {
 }
 
 // takeBack puts a card that was opened again in its bay, with its models and with
-// cameras. It is false where the models have changed meanwhile.
+// cameras. It is false, and the card closed, where the models have changed meanwhile or
+// the pipeline is at its end.
 func (p *Pipeline) takeBack(b *bay, gpu *GPU, models map[string]Loaded) bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
@@ -135,11 +139,10 @@ func (p *Pipeline) takeBack(b *bay, gpu *GPU, models map[string]Loaded) bool {
 		fits = fits && (ok || e.refused != "")
 	}
 	if p.closed || !fits {
-		closed := p.closed
 		p.mu.Unlock()
 		closeAll(models)
 		gpu.Close()
-		return closed
+		return false
 	}
 	if isClosed(p.outage) {
 		p.outage = make(chan struct{})

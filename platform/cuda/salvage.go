@@ -43,6 +43,9 @@ func (dev *Device) now() *loss {
 	return dev.loss
 }
 
+// Serves says whether Do is carried out: the device is not lost, or was salvaged.
+func (dev *Device) Serves() bool { return dev.now().err() == nil }
+
 // Lost is closed when the device does not answer any more.
 func (dev *Device) Lost() <-chan struct{} { return dev.loss.lost }
 
@@ -60,8 +63,9 @@ func (dev *Device) lose(cause error) {
 
 // hang is the watchdog's word that a task is overdue.
 func (dev *Device) hang(cause *TimeoutError) {
-	dev.lose(cause)
+	dev.loss.lose(cause)
 	l := dev.now()
+	l.lose(cause)
 	l.hanging.Do(func() { close(l.hung) }) // a call may hang again after the first one came back
 }
 

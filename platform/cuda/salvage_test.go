@@ -25,6 +25,9 @@ func TestSalvage(t *testing.T) {
 	do(t, dev, func(c *cuda.Context) (err error) { s, err = c.NewStream(); return err })
 	dev.Lose(errors.New("taken away"))
 	free := func(c *cuda.Context) error { return c.FreeStream(s) }
+	if dev.Serves() {
+		t.Error("it serves")
+	}
 	if err := dev.Do(t.Context(), "close", free); err == nil || err.Error() != "gpu lost: taken away" {
 		t.Errorf("before: %v", err)
 	}
@@ -34,6 +37,9 @@ func TestSalvage(t *testing.T) {
 		}
 	}
 	do(t, dev, free)
+	if !dev.Serves() {
+		t.Error("it does not serve")
+	}
 	if err := dev.Err(); err == nil || err.Error() != "gpu lost: taken away" {
 		t.Errorf("error %v", err)
 	}

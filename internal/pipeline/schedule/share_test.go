@@ -160,3 +160,20 @@ func TestFill(t *testing.T) {
 		}
 	}
 }
+
+// A size that was dear once is tried again: it may not be any more.
+func TestFillMeasuresAgain(t *testing.T) {
+	x := schedule.NewTimes(16)
+	x.Observe(4, 2*time.Millisecond)
+	x.Observe(8, 25*time.Millisecond)
+	filled := 0
+	for range 2000 {
+		if n := x.Fill(7); n == 7 {
+			filled++
+			x.Observe(n, 2500*time.Microsecond)
+		}
+	}
+	if filled < 1000 {
+		t.Errorf("%d of 2000 batches take what is cheaper now", filled)
+	}
+}

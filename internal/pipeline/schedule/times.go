@@ -15,6 +15,9 @@ const (
 	// not make every batch that follows wait, while a lasting slow-down is
 	// followed within a few batches.
 	outlier = 2
+	// measureEvery is which batch is run in a size that seems dear, to see whether it
+	// still is.
+	measureEvery = 16
 )
 
 // Times keeps how long the engine takes for a batch. Engines run batches of a few
@@ -25,6 +28,7 @@ type Times struct {
 
 	mu       sync.Mutex
 	estimate [maxBuckets]time.Duration // guarded by mu; by bucket, 0 = not known
+	left     int                       // guarded by mu; how often Fill would have left some
 }
 
 // NewTimes is for batches of up to most pictures.
@@ -94,7 +98,8 @@ func (t *Times) Of(n int) time.Duration {
 // Fill is how many of n pictures that wait the next batch should take. The engine runs
 // any number as the next larger of its batch sizes: five may take it as long as eight.
 // Where a picture would cost less in the next smaller batch, which is full then, the
-// others are left to the batch after that; often they are done no later there.
+// others are left to the batch after that; often they are done no later there. One batch
+// in some is filled all the same, as a size that is not run is not measured either.
 func (t *Times) Fill(n int) int {
 	k := t.bucket(n)
 	n = min(n, t.size(k))
@@ -104,10 +109,13 @@ func (t *Times) Fill(n int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	full, larger, smaller := t.size(k-1), t.estimate[k], t.estimate[k-1]
-	if smaller > 0 && larger/time.Duration(n) > smaller/time.Duration(full) {
-		return full
+	if smaller == 0 || larger/time.Duration(n) <= smaller/time.Duration(full) {
+		return n
 	}
-	return n
+	if t.left++; t.left%measureEvery == 0 {
+		return n
+	}
+	return full
 }
 
 // PerPicture is what a picture costs in the bucket that is best at it, of those
