@@ -312,7 +312,8 @@ func (g *GPU) closeDecoder() (done bool) {
 // report logs what went wrong at the end. A card that is lost says so to
 // everything, and has been reported.
 func (g *GPU) report(what string, err error) {
-	if err != nil && (g.dev.Err() == nil || g.dev.Serves()) {
+	retired := errors.Is(err, cuda.ErrDeviceClosed) && g.dev.Err() != nil
+	if err != nil && !retired && (g.dev.Err() == nil || g.dev.Serves()) {
 		g.logger.Warn(what, "err", err)
 	}
 }

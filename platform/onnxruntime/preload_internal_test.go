@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,8 @@ func shared(t *testing.T, path string, linked ...string) {
 }
 
 func loads(name string) error {
+	runtime.LockOSThread() // the reason is the thread's that failed
+	defer runtime.UnlockOSThread()
 	_, err := purego.Dlopen(name, purego.RTLD_NOW)
 	return err
 }
