@@ -36,7 +36,6 @@ type worker struct {
 	alarm  alarm
 	jobs   []job    // what take fills
 	flying []*batch // begun and not finished, the oldest first
-	held   bool     // the youngest of them only runs in finish
 	spare  []*batch
 	asking *batch // that is being begun
 
@@ -71,11 +70,13 @@ func (w *worker) run(ctx context.Context) error {
 		if n > 0 {
 			w.begin(r, n)
 		}
+		if len(w.flying) > 0 && (n == 0 || len(w.spare) == 0) {
+			w.finish(r)
+		}
 		// A batch that runs in finish does so now: what comes meanwhile is in the next
 		// one, which would else be closed a whole run too early.
-		for len(w.flying) > 0 && (n == 0 || len(w.spare) == 0 || w.held) {
+		for w.flight.Held() {
 			w.finish(r)
-			n, w.held = 1, w.held && len(w.flying) > 0
 		}
 		if !ok && len(w.flying) == 0 {
 			return nil
@@ -107,7 +108,7 @@ func (w *worker) begin(r runner, n int) {
 	}
 	w.flight.Begun(len(b.jobs), b.at.batched, w.now(), held)
 	w.spare = w.spare[:len(w.spare)-1]
-	w.flying, w.held = append(w.flying, b), held
+	w.flying = append(w.flying, b)
 }
 
 // finish takes the oldest batch in flight to its end: every frame is released and

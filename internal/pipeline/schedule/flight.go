@@ -32,6 +32,10 @@ func NewFlight(times *Times) *Flight { return &Flight{times: times, lead: minLea
 // Depth is how many batches are in flight.
 func (f *Flight) Depth() int { return len(f.begun) }
 
+// Held says whether the last batch in flight is only worked on once somebody waits for
+// its end.
+func (f *Flight) Held() bool { return len(f.begun) > 0 && f.begun[len(f.begun)-1].held }
+
 // Begun notes that a batch of n was begun between from and to. held says that it is
 // only worked on once somebody waits for its end.
 func (f *Flight) Begun(n int, from, to time.Time, held bool) {
