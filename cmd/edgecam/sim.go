@@ -14,6 +14,7 @@ func newSim() *cobra.Command {
 	var faults []string
 	var seed uint64
 	var cameras int
+	var apart bool
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Serve simulated RTSP cameras that play a clip",
@@ -32,7 +33,8 @@ func newSim() *cobra.Command {
 			}
 			logger := newLogger(cmd.ErrOrStderr(), "info", "text")
 			s, err := sim.New(sim.Options{
-				Listen: listen, Cameras: simCameras(cameras, clip, user, password), Faults: faults, Seed: seed, Logger: logger,
+				Listen: listen, Cameras: simCameras(cameras, clip, user, password), Apart: apart,
+				Faults: faults, Seed: seed, Logger: logger,
 			})
 			if err != nil {
 				return err
@@ -45,6 +47,7 @@ func newSim() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8554", "address of the RTSP server")
 	cmd.Flags().IntVar(&cameras, "cameras", 1, "number of cameras, at /cam1, /cam2, …")
+	cmd.Flags().BoolVar(&apart, "apart", false, "give each camera a loopback address of its own, from 127.0.0.1 on, as real cameras have (without faults, over TCP)")
 	cmd.Flags().StringVar(&clip, "clip", "", "MP4 file with H.264 or H.265 video to play in a loop (default: the built-in clip)")
 	cmd.Flags().StringArrayVar(&faults, "fault", nil, "[CAMERAS:]FAULT[=VALUE][@FROM-TO[/EVERY]],… as above; may be given more than once")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "of what faults leave to chance: the same seed gives the same faults")

@@ -27,6 +27,7 @@ type Camera struct {
 // Options says what a Server plays.
 type Options struct {
 	Listen  string   // host:port. It defaults to 127.0.0.1:0, any free port.
+	Apart   bool     // each camera has a loopback address of its own, from 127.0.0.1 on. Without faults, and over TCP
 	Cameras []Camera // It defaults to one camera with the built-in clip.
 	Fault   string   // of cameras, see ParseFaults
 	Faults  []string // more of the same
@@ -45,6 +46,7 @@ type Server struct {
 	spare   spareClips
 	pacer   *pacer
 	addr    net.Addr
+	apart   bool
 
 	mu       sync.Mutex
 	listener net.Listener // until Run takes it, or Close
@@ -76,7 +78,7 @@ func New(o Options) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
-	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
+	if s.listener, err = s.listen(&o); err != nil {
 		return nil, fmt.Errorf("start simulated cameras: %w", err)
 	}
 	s.addr = s.listener.Addr()
@@ -84,6 +86,17 @@ func New(o Options) (*Server, error) {
 		s.shut()
 	}
 	return s, nil
+}
+
+func (s *Server) listen(o *Options) (net.Listener, error) {
+	s.apart = o.Apart
+	switch {
+	case !o.Apart:
+		return net.Listen("tcp", o.Listen)
+	case len(s.odd) > 0:
+		return nil, errors.New("cameras with faults have no addresses of their own")
+	}
+	return apart(o.Listen, len(s.paths))
 }
 
 func authMethods(name string) ([]auth.VerifyMethod, error) {
@@ -170,6 +183,9 @@ func (s *Server) URL(i int) string {
 	}
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
+	}
+	if s.apart {
+		host = loopback(i).String()
 	}
 	return "rtsp://" + net.JoinHostPort(host, port) + "/" + s.paths[i]
 }

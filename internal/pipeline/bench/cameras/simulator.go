@@ -26,10 +26,11 @@ type Simulator struct {
 const stopWait = 5 * time.Second
 
 // StartSimulator runs `edgecam sim` from the binary with so many cameras that
-// play the clip ("" = the built-in one), and waits until they are there.
+// play the clip ("" = the built-in one), and waits until they are there. Each has an
+// address of its own: sessions with one host are opened a few at a time.
 func StartSimulator(ctx context.Context, binary string, cameras int, clip string) (*Simulator, error) {
 	s := &Simulator{}
-	s.cmd = exec.CommandContext(ctx, binary, "sim", "--listen", "127.0.0.1:0", "--cameras", strconv.Itoa(cameras), "--clip", clip)
+	s.cmd = exec.CommandContext(ctx, binary, "sim", "--listen", "127.0.0.1:0", "--apart", "--cameras", strconv.Itoa(cameras), "--clip", clip)
 	s.cmd.Stderr = &s.stderr
 	s.cmd.WaitDelay = stopWait
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
