@@ -13,8 +13,7 @@ import (
 // counts as lost: closing takes some 80 ms, and nothing sets one up meanwhile.
 const closeLimit = 30 * time.Second
 
-// mostGrace bounds how long the decoders of a lost card are left as they are, see
-// Closer.grace.
+// mostGrace bounds how long the decoders of a lost card are left as they are.
 const mostGrace = 30 * time.Second
 
 // Card is what a Closer wants to know of a card, and says of it: *cuda.Device.
@@ -29,7 +28,7 @@ type Card interface {
 
 // Closer closes the decoders of a card, behind their cameras' backs: nobody waits
 // for it but [Closer.Close]. It closes one at a time, in the order in which they were
-// given up, in the place where the queue sets decoders up. Hundreds that are closed at
+// given up, in the place where decoders are set up. Hundreds that are closed at
 // once hold the driver's locks for seconds, in which nobody else has an answer of the
 // card.
 //
@@ -43,11 +42,18 @@ type Closer struct {
 	end   func()      // of the card's hold
 	gone  atomic.Bool // the card's context is
 
-	mu   sync.Mutex
-	open int           // guarded by mu
-	jobs int           // guarded by mu; that wait or are under way
-	idle chan struct{} // guarded by mu; closed while there are none, nil before the first
-	from time.Time     // guarded by mu; a lost card's decoders are closed from then on
+	mu    sync.Mutex
+	open  int           // guarded by mu
+	jobs  int           // guarded by mu; that wait or are under way
+	idle  chan struct{} // guarded by mu; closed while there are none, nil before the first
+	grace grace         // guarded by mu
+}
+
+// grace is the time for which nothing of a lost card is closed: its cameras get decoders
+// on others first, and the driver closes none while it sets one up, on whatever card.
+type grace struct {
+	begun, over bool
+	jobs        []func() // that wait for its end
 }
 
 // NewCloser makes the closer of a card, with the queue in front of its decoders. It
@@ -111,22 +117,6 @@ func (c *Closer) Close(f func(), most time.Duration) bool {
 	return true
 }
 
-// grace waits while the cameras of a lost card get decoders on others: the driver closes
-// none while it sets one up, on whatever card.
-func (c *Closer) grace() {
-	if !isLost(c.card.Lost()) {
-		return
-	}
-	now := time.Now()
-	c.mu.Lock()
-	if c.from.IsZero() {
-		c.from = now.Add(min(time.Duration(c.open)*c.queue.SetUpTime()*3/2, mostGrace))
-	}
-	wait := c.from.Sub(now)
-	c.mu.Unlock()
-	<-time.After(wait)
-}
-
 // later calls f in its turn, and then after it. Where the card's context is gone it
 // leaves f out. Without a closer it calls both at once.
 func (c *Closer) later(f, then func()) {
@@ -140,9 +130,8 @@ func (c *Closer) later(f, then func()) {
 		c.idle = make(chan struct{})
 	}
 	c.mu.Unlock()
-	c.queue.Later(func() {
+	c.submit(func() {
 		if !c.contextGone() {
-			c.grace()
 			c.call(f)
 		}
 		then()
@@ -152,6 +141,31 @@ func (c *Closer) later(f, then func()) {
 			close(c.idle)
 		}
 	})
+}
+
+// submit has a job done in its turn. The first job of a lost card begins its grace.
+func (c *Closer) submit(job func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := &c.grace
+	if g.over || !isLost(c.card.Lost()) || c.contextGone() {
+		c.queue.SetUps().Later(job)
+		return
+	}
+	g.jobs = append(g.jobs, job)
+	if !g.begun {
+		g.begun = true
+		time.AfterFunc(min(time.Duration(c.open)*c.queue.SetUps().Every(), mostGrace), c.endGrace)
+	}
+}
+
+func (c *Closer) endGrace() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, job := range c.grace.jobs {
+		c.queue.SetUps().Later(job)
+	}
+	c.grace = grace{over: true}
 }
 
 // call bounds a call into the driver: those that set decoders up wait behind it.

@@ -97,7 +97,7 @@ func TestNVDECMassClose(t *testing.T) {
 	fake.Set("strict", 1)
 	fake.Set("lock_us", 500)
 	clip, dev, on := gops(t, "h264", 10), gpu(t), newLentCard()
-	q := decode.NewQueue(4)
+	q := decode.NewQueue(4, nil)
 	closer := on.closer(t, q)
 	o := decode.Options{CUDA: dev, Decoder: "nvdec", Queue: q, Lost: on.Lost(), Closer: closer}
 	play := func(d *decode.Decoder, emit func(*framepool.Frame)) {
@@ -177,7 +177,7 @@ func TestNVDECContextGone(t *testing.T) {
 	for _, codec := range []string{"h264", "hevc"} {
 		t.Run(codec, func(t *testing.T) {
 			clip, dev, on := gops(t, codec, 30), gpu(t), newLentCard()
-			closer := on.closer(t, decode.NewQueue(4))
+			closer := on.closer(t, decode.NewQueue(4, nil))
 			var decoders []*decode.Decoder
 			var held []*framepool.Frame
 			for range 4 {
@@ -243,7 +243,7 @@ func TestNVDECFailureAndTheCard(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			clip, dev, on := gops(t, "h264", 40), gpu(t), newLentCard()
-			closer := on.closer(t, decode.NewQueue(4))
+			closer := on.closer(t, decode.NewQueue(4, nil))
 			d := forClip(t, clip, decode.Options{CUDA: dev, Lost: on.Lost(), Closer: closer})
 			s := &deviceSink{t: t, fake: fake}
 			for i := range clip.Units {
@@ -274,7 +274,7 @@ func TestNVDECCloseHangs(t *testing.T) {
 		return
 	}
 	clip, dev, on := gops(t, "h264", 10), gpu(t), newLentCard()
-	q := decode.NewQueue(4)
+	q := decode.NewQueue(4, nil)
 	closer := on.closer(t, q).Within(50 * time.Millisecond)
 	o := decode.Options{CUDA: dev, Queue: q, Lost: on.Lost(), Closer: closer}
 	first, second := forClip(t, clip, o), forClip(t, clip, o)
@@ -310,7 +310,7 @@ func TestNVDECCloseHangs(t *testing.T) {
 // The driver sets decoders up on other cards before it closes those of the lost one.
 func TestCloserLetsOthersSetUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, on := decode.NewQueue(1), newLentCard()
+		q, on := decode.NewQueue(1, nil), newLentCard()
 		closer := on.closer(t, q)
 		setUp := decode.Turn{SetUp: true}
 		var ends []func()
@@ -330,13 +330,18 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 		for _, end := range ends {
 			closer.Later(func() { closed <- time.Since(lost) }, end)
 		}
-		time.Sleep(4 * time.Second)
-		if len(closed) != 0 {
-			t.Errorf("%d closed", len(closed))
+		other := decode.NewQueue(1, q.SetUps())
+		for range 3 {
+			other.Enter(setUp, nil)
+			time.Sleep(time.Second)
+			other.Leave(setUp)
 		}
-		time.Sleep(time.Second)
-		if at := <-closed; at != 4500*time.Millisecond || len(closed) != 2 {
-			t.Errorf("closed after %v, %d more, want 4.5 s and 2", at, len(closed))
+		if took := time.Since(lost); took > 4200*time.Millisecond || len(closed) != 0 {
+			t.Errorf("the others are set up after %v, %d closed", took, len(closed))
+		}
+		time.Sleep(2 * time.Second)
+		if at := <-closed; at != 4600*time.Millisecond || len(closed) != 2 {
+			t.Errorf("closed after %v, %d more, want 4.6 s and 2", at, len(closed))
 		}
 		closer.Close(func() {}, time.Minute)
 		synctest.Wait()
@@ -348,7 +353,7 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 func TestCloserEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := newLentCard()
-		closer := on.closer(t, decode.NewQueue(1))
+		closer := on.closer(t, decode.NewQueue(1, nil))
 		for range 10 {
 			closer.Later(func() { time.Sleep(time.Second) }, func() {})
 		}

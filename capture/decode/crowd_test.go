@@ -52,7 +52,7 @@ func TestSoftwareCrowd(t *testing.T) {
 	clip := demo(t)
 	clip.Units = clip.Units[:5]
 	before := threads(t)
-	crowd(t, 100, clip, decode.Options{Decoder: "software", CPU: decode.NewQueue(2)})
+	crowd(t, 100, clip, decode.Options{Decoder: "software", CPU: decode.NewQueue(2, nil)})
 	if more := threads(t) - before; more > 20 {
 		t.Errorf("100 cameras took %d threads more", more)
 	}

@@ -442,7 +442,7 @@ func TestNVDECLost(t *testing.T) {
 	}
 	clip := gops(t, "h264", 40)
 	dev, on := gpu(t), newLentCard()
-	closer := on.closer(t, decode.NewQueue(4))
+	closer := on.closer(t, decode.NewQueue(4, nil))
 	d := forClip(t, clip, decode.Options{CUDA: dev, Lost: on.Lost(), Closer: closer})
 	s := &deviceSink{t: t, fake: fake, keep: true}
 	for i := range clip.Units {
@@ -517,13 +517,13 @@ func TestNVDECCrowd(t *testing.T) {
 	if fake == nil {
 		return
 	}
-	clip, dev, q := gops(t, "h264", 10), gpu(t), decode.NewQueue(4)
+	clip, dev, q := gops(t, "h264", 10), gpu(t), decode.NewQueue(4, nil)
 	before := threads(t)
 	crowd(t, 100, clip, decode.Options{CUDA: dev, Decoder: "nvdec", Queue: q})
 	if more := threads(t) - before; more > 20 {
 		t.Errorf("100 cameras took %d threads more", more)
 	}
-	if q.SetUpTime() <= 0 {
+	if q.SetUps().Every() <= 0 {
 		t.Error("no set-up was timed")
 	}
 }

@@ -55,7 +55,7 @@ func received(ms int) decode.Turn {
 // Who has the oldest unit goes first, whenever he came.
 func TestQueueOldestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &line{q: decode.NewQueue(2)}
+		l := &line{q: decode.NewQueue(2, nil)}
 		l.come("a", received(50), time.Second)
 		l.come("b", received(60), time.Second)
 		l.come("late", received(40), time.Second)
@@ -63,8 +63,8 @@ func TestQueueOldestFirst(t *testing.T) {
 		l.come("old", received(20), time.Second)
 		l.come("old too", received(20), time.Second)
 		l.want(t, "a", "b")
-		if places, setUps := l.q.Waiting(); places != 4 || setUps != 0 {
-			t.Errorf("%d and %d wait", places, setUps)
+		if n := l.q.Waiting(); n != 4 {
+			t.Errorf("%d wait", n)
 		}
 		time.Sleep(10 * time.Second)
 		l.mu.Lock()
@@ -75,32 +75,10 @@ func TestQueueOldestFirst(t *testing.T) {
 	})
 }
 
-// Set-ups go one by one as they came, and keep nobody's place.
-func TestQueueSetUps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const takes = 50 * time.Millisecond
-		l := &line{q: decode.NewQueue(1)}
-		setUp := func(ms int) decode.Turn { return decode.Turn{Received: received(ms).Received, SetUp: true} }
-		l.come("first", setUp(30), takes)
-		l.come("second", setUp(20), takes)
-		l.come("third", setUp(10), takes)
-		l.come("picture", received(90), takes)
-		l.want(t, "first", "picture")
-		time.Sleep(60 * time.Millisecond)
-		synctest.Wait()
-		l.want(t, "first", "picture", "second")
-		time.Sleep(time.Second)
-		l.want(t, "first", "picture", "second", "third")
-		if got := l.q.SetUpTime(); got != takes {
-			t.Errorf("a set-up takes %v, want %v", got, takes)
-		}
-	})
-}
-
 // A GPU that hangs for good keeps nobody waiting once it is given up.
 func TestQueueLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &line{q: decode.NewQueue(1), lost: make(chan struct{})}
+		l := &line{q: decode.NewQueue(1, nil), lost: make(chan struct{})}
 		l.come("hangs", received(0), time.Hour)
 		l.come("waits", received(10), 0)
 		l.come("waits too", received(20), 0)
@@ -111,8 +89,8 @@ func TestQueueLost(t *testing.T) {
 		slices.Sort(l.in[1:])
 		l.mu.Unlock()
 		l.want(t, "hangs", "waits gave up", "waits too gave up")
-		if places, _ := l.q.Waiting(); places != 0 {
-			t.Errorf("%d still wait", places)
+		if n := l.q.Waiting(); n != 0 {
+			t.Errorf("%d still wait", n)
 		}
 		time.Sleep(2 * time.Hour)
 		l.lost = nil
@@ -126,7 +104,7 @@ func TestQueueLost(t *testing.T) {
 func TestQueueIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cameras, places = 40, 4
-		q := decode.NewQueue(places)
+		q := decode.NewQueue(places, nil)
 		var mu sync.Mutex
 		inside, most := 0, 0
 		done := make([]int, cameras)
@@ -160,42 +138,6 @@ func TestQueueIsFair(t *testing.T) {
 		}
 		if least, top := slices.Min(done), slices.Max(done); float64(top) > 1.1*float64(least) {
 			t.Errorf("one got in %d times, another %d", top, least)
-		}
-	})
-}
-
-// Decoders are closed where others are set up, one at a time and in the order in which
-// they come; those who wait when the card is lost go away, and closing goes on.
-func TestQueueLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &line{q: decode.NewQueue(2), lost: make(chan struct{})}
-		setUp := decode.Turn{Received: start, SetUp: true}
-		later := func(name string) {
-			l.q.Later(func() {
-				l.note(name)
-				time.Sleep(time.Second) // bubble time
-			})
-			synctest.Wait()
-		}
-		later("close 1")
-		later("close 2")
-		l.come("set up 1", setUp, time.Second)
-		later("close 3")
-		l.come("set up 2", setUp, time.Second)
-		l.come("decode", received(1), time.Second)
-		l.want(t, "close 1", "decode")
-		time.Sleep(2500 * time.Millisecond)
-		l.want(t, "close 1", "decode", "close 2", "set up 1")
-		if _, n := l.q.Waiting(); n != 2 {
-			t.Errorf("%d wait", n)
-		}
-		close(l.lost)
-		synctest.Wait()
-		time.Sleep(time.Second)
-		l.want(t, "close 1", "decode", "close 2", "set up 1", "set up 2 gave up", "close 3")
-		time.Sleep(time.Second)
-		if got := l.q.SetUpTime(); got != time.Second {
-			t.Errorf("a set-up takes %v", got)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"edgecam/capture/decode"
 	"edgecam/infer"
 	"edgecam/infer/ort"
 	"edgecam/internal/config"
@@ -112,8 +113,11 @@ func (in *inference) openGPUs(ctx context.Context, cfg *config.Config, box platf
 		return err
 	}
 	var first error
+	setUps := decode.NewSetUps()
 	for _, card := range cards {
-		gpu, err := pipeline.OpenGPU(ctx, in.gpuOptions(cfg, card, box, driver, codecs, logger))
+		o := in.gpuOptions(cfg, card, box, driver, codecs, logger)
+		o.SetUps = setUps
+		gpu, err := pipeline.OpenGPU(ctx, o)
 		if err == nil {
 			in.gpus = append(in.gpus, gpu)
 			continue

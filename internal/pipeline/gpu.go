@@ -31,6 +31,9 @@ type GPUOptions struct {
 	Memory string // gpu.memory of the configuration
 	// Codecs have the card's decoder. nil = the card is not asked to decode.
 	Codecs *avcodec.Library
+	// SetUps is where decoders are set up, the same for all cards of the process. nil =
+	// the card has its own.
+	SetUps *decode.SetUps
 	// CallTimeout is cuda.DeviceOptions'.
 	CallTimeout time.Duration
 	Logger      *slog.Logger

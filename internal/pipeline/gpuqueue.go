@@ -30,7 +30,7 @@ func (g *GPU) openQueue(ctx context.Context) {
 		engines = unknownEngines
 		g.logger.Debug("the card does not tell its decoding engines", "err", err, "assumed", engines)
 	}
-	g.queue = decode.NewQueue(placesPerEngine * engines)
+	g.queue = decode.NewQueue(placesPerEngine*engines, g.options.SetUps)
 }
 
 // DecoderEngines is how many engines of the card decode, 0 where it does not tell
@@ -51,4 +51,4 @@ func (g *GPU) decoderQueue() *decode.Queue {
 // softwareQueue is the one in front of all decoders in software. More of them at
 // once than there are processors only take turns on them, each with a thread of
 // its own.
-func softwareQueue() *decode.Queue { return decode.NewQueue(runtime.GOMAXPROCS(0)) }
+func softwareQueue() *decode.Queue { return decode.NewQueue(runtime.GOMAXPROCS(0), nil) }

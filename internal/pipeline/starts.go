@@ -52,15 +52,14 @@ func (s *starts) book(now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
-// setUpTime is what the set-up of a decoder takes of the time of all cards, which
-// work side by side.
+// setUpTime is the time from the set-up of one decoder to that of the next. Cards share
+// it: the driver sets one up after the other.
 func (p *Pipeline) setUpTime() time.Duration {
 	var longest time.Duration
-	stations := p.stations()
-	for _, s := range stations {
+	for _, s := range p.stations() {
 		if q := s.gpu.decoderQueue(); q != nil {
-			longest = max(longest, q.SetUpTime())
+			longest = max(longest, q.SetUps().Every())
 		}
 	}
-	return longest / time.Duration(max(len(stations), 1))
+	return longest
 }
