@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,23 +54,25 @@ func TestFirstFrameLimitLeavesOutTheQueue(t *testing.T) {
 
 // A camera that waits to be admitted has made no attempt, and no limit counts.
 func TestAdmit(t *testing.T) {
+	var started atomic.Int64
+	admit := func(ctx context.Context) (func(), error) { return func() { started.Add(1) }, rest(ctx, time.Hour) }
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(int) scriptSource { return playing(frame, 25, 0, nil) }, func(r *rig) {
-			r.o.Admit = func(ctx context.Context) error { return rest(ctx, time.Hour) }
+			r.o.Admit = admit
 		})
 		time.Sleep(59 * time.Minute)
 		if st := r.Status(); st.State != capture.Connecting || st.Attempts != 0 {
 			t.Errorf("before: %+v", st)
 		}
 		time.Sleep(2 * time.Minute)
-		if st := r.Status(); st.State != capture.Live || st.Attempts != 1 {
-			t.Errorf("after: %+v", st)
+		if st := r.Status(); st.State != capture.Live || st.Attempts != 1 || started.Load() != 1 {
+			t.Errorf("after: %+v, told %d times", st, started.Load())
 		}
 		r.stop(t)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, func(int) scriptSource { return hanging }, func(r *rig) {
-			r.o.Admit = func(ctx context.Context) error { return rest(ctx, time.Hour) }
+			r.o.Admit = admit
 		})
 		synctest.Wait()
 		r.stop(t)

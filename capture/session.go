@@ -12,12 +12,13 @@ import (
 // session is one connection with the camera, from Open to its end. It is the
 // source's sink.
 type session struct {
-	s      *Supervisor
-	ring   *ring
-	watch  watchdog
-	late   lateness // the source's goroutine
-	cancel context.CancelCauseFunc
-	opened func() // told when the camera has described its stream
+	s       *Supervisor
+	ring    *ring
+	watch   watchdog
+	late    lateness // the source's goroutine
+	cancel  context.CancelCauseFunc
+	opened  func() // told when the camera has described its stream
+	started func() // told at the first picture
 
 	// decoding goroutine
 	decoder   Decoder
@@ -30,14 +31,14 @@ type session struct {
 
 // runSession gives why the session ended; stable says that pictures came for
 // long enough to start anew with the waits.
-func (s *Supervisor) runSession(ctx context.Context, attempt int, opened func()) (stable bool, err error) {
+func (s *Supervisor) runSession(ctx context.Context, attempt int, opened, started func()) (stable bool, err error) {
 	source, err := s.o.Open(attempt)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, opened: opened, watch: watchdog{
+	ses := &session{s: s, ring: newRing(s.drops.add), cancel: cancel, opened: opened, started: started, watch: watchdog{
 		connect: s.o.ConnectTimeout, first: s.o.FirstFrameTimeout, stall: s.o.StallTimeout, patience: s.patience,
 	}}
 	ses.watch.start(time.Now())
@@ -139,6 +140,7 @@ func (ses *session) emit(f *framepool.Frame) {
 	first := ses.watch.picture(now)
 	ses.s.o.Emit(f)
 	if first {
+		ses.started()
 		ses.s.enter(Live, "Receiving video", nil, time.Time{})
 	}
 }

@@ -25,8 +25,9 @@ type Options struct {
 	// not block: connecting is the source's Run.
 	Open func(attempt int) (Source, error)
 	// Admit waits until the camera may be called, so that hundreds do not start at
-	// once; no limit counts meanwhile. nil = at once. An error is ctx's.
-	Admit func(ctx context.Context) error
+	// once; no limit counts meanwhile. nil = at once. An error is ctx's. started is
+	// called at the session's first picture and at its end.
+	Admit func(ctx context.Context) (started func(), err error)
 	// NewDecoder makes the decoder for a stream; an *UnsupportedError ends
 	// the session. The supervisor closes the decoder.
 	NewDecoder func(StreamInfo) (Decoder, error)
@@ -125,12 +126,14 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	w := s.newWaits()
 	reason := "Connecting"
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		if s.o.Admit != nil && s.o.Admit(ctx) != nil {
-			return nil
+		started, err := s.admit(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // it is the end of ctx
 		}
 		s.attempts.Add(1)
 		s.enter(Connecting, reason, nil, time.Time{})
-		stable, err := s.attempt(ctx, attempt, reason)
+		stable, err := s.attempt(ctx, attempt, reason, started)
+		started()
 		s.rate.reset()
 		if ctx.Err() != nil {
 			return nil
@@ -144,8 +147,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
+func (s *Supervisor) admit(ctx context.Context) (started func(), err error) {
+	if s.o.Admit == nil {
+		return func() {}, nil
+	}
+	return s.o.Admit(ctx)
+}
+
 // attempt is runSession when it is this camera's turn at its host.
-func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string) (stable bool, err error) {
+func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string, started func()) (stable bool, err error) {
 	opened, err := s.o.Hosts.enter(ctx, s.o.Host, func() {
 		s.say("Waiting its turn: other cameras at " + s.o.Host + " are connecting")
 	})
@@ -154,7 +164,7 @@ func (s *Supervisor) attempt(ctx context.Context, attempt int, reason string) (s
 	}
 	defer opened(false)
 	s.say(reason)
-	return s.runSession(ctx, attempt, func() { opened(true) })
+	return s.runSession(ctx, attempt, func() { opened(true) }, started)
 }
 
 // pause waits after a failure and gives it in words. While a host is silent, a

@@ -155,7 +155,7 @@ func (c *Closer) submit(job func()) {
 	g.jobs = append(g.jobs, job)
 	if !g.begun {
 		g.begun = true
-		time.AfterFunc(min(time.Duration(c.open)*c.queue.SetUps().Every(), mostGrace), c.endGrace)
+		time.AfterFunc(min(time.Duration(c.open)*c.queue.SetUps().Takes()*3/2, mostGrace), c.endGrace)
 	}
 }
 

@@ -336,12 +336,12 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 			time.Sleep(time.Second)
 			other.Leave(setUp)
 		}
-		if took := time.Since(lost); took > 4200*time.Millisecond || len(closed) != 0 {
+		if took := time.Since(lost); took != 3*time.Second || len(closed) != 0 {
 			t.Errorf("the others are set up after %v, %d closed", took, len(closed))
 		}
 		time.Sleep(2 * time.Second)
-		if at := <-closed; at != 4600*time.Millisecond || len(closed) != 2 {
-			t.Errorf("closed after %v, %d more, want 4.6 s and 2", at, len(closed))
+		if at := <-closed; at != 4500*time.Millisecond || len(closed) != 2 {
+			t.Errorf("closed after %v, %d more, want 4.5 s and 2", at, len(closed))
 		}
 		closer.Close(func() {}, time.Minute)
 		synctest.Wait()

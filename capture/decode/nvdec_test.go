@@ -523,7 +523,7 @@ func TestNVDECCrowd(t *testing.T) {
 	if more := threads(t) - before; more > 20 {
 		t.Errorf("100 cameras took %d threads more", more)
 	}
-	if q.SetUps().Every() <= 0 {
+	if q.SetUps().Takes() <= 0 {
 		t.Error("no set-up was timed")
 	}
 }

@@ -6,15 +6,9 @@ import (
 	"time"
 )
 
-// restPart is the part of the time of a set-up, or of a closing, for which nothing follows
-// it. Back to back they leave so little of the driver's locks that on a card which is at
-// work decoders had no picture for seconds.
-const restPart = 0.4
-
 // SetUps is the place in which decoders of GPUs are set up and closed, one at a time
-// and in the order in which they come, with a rest after each. The driver holds its
-// locks meanwhile, so that one place serves all cards of a process. Safe for concurrent
-// use.
+// and in the order in which they come. The driver holds its locks meanwhile, so that one
+// place serves all cards of a process. Safe for concurrent use.
 type SetUps struct {
 	mu      sync.Mutex
 	taken   bool
@@ -84,16 +78,11 @@ func (s *SetUps) withdraw(c *comer) bool {
 	return true
 }
 
-// pass gives the place to the next one, after a rest.
+// pass gives the place to the next one.
 func (s *SetUps) pass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rest := time.Duration(restPart * float64(time.Since(s.began)))
-	time.AfterFunc(rest, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.nextLocked()
-	})
+	s.nextLocked()
 }
 
 func (s *SetUps) nextLocked() {
@@ -114,16 +103,21 @@ func (s *SetUps) nextLocked() {
 	}()
 }
 
-// Every is the time from one set-up to the next while others wait; 0 before the first.
-func (s *SetUps) Every() time.Duration {
+// Takes is how long a set-up takes, of late; 0 before the first.
+func (s *SetUps) Takes() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.took + time.Duration(restPart*float64(s.took))
+	return s.took
 }
 
-// Waiting is how many set-ups and closings wait.
-func (s *SetUps) Waiting() int {
+// Waiting is how many set-ups wait, and how many closings.
+func (s *SetUps) Waiting() (setUps, closings int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.waiting)
+	for _, c := range s.waiting {
+		if c.run == nil {
+			setUps++
+		}
+	}
+	return setUps, len(s.waiting) - setUps
 }

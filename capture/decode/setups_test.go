@@ -12,11 +12,11 @@ import (
 
 func setUp(ms int) decode.Turn { return decode.Turn{Received: received(ms).Received, SetUp: true} }
 
-// Set-ups go one by one as they came, with a rest after each, and keep nobody's place:
-// those of all cards that share them.
+// Set-ups go one by one as they came, and keep nobody's place: those of all cards that
+// share them.
 func TestSetUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const takes, every = 50 * time.Millisecond, 70 * time.Millisecond
+		const takes = 50 * time.Millisecond
 		s := decode.NewSetUps()
 		l := &line{q: decode.NewQueue(1, s)}
 		other := &line{q: decode.NewQueue(1, s)}
@@ -26,17 +26,14 @@ func TestSetUps(t *testing.T) {
 		l.come("picture", received(90), takes)
 		l.want(t, "first", "picture")
 		other.want(t)
-		time.Sleep(60 * time.Millisecond)
-		synctest.Wait()
-		other.want(t)
-		if got := s.Every(); got != every {
-			t.Errorf("a set-up every %v, want %v", got, every)
-		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(takes + takes/2)
 		synctest.Wait()
 		other.want(t, "second")
 		l.want(t, "first", "picture")
-		time.Sleep(every)
+		if got := s.Takes(); got != takes {
+			t.Errorf("a set-up takes %v, want %v", got, takes)
+		}
+		time.Sleep(takes)
 		synctest.Wait()
 		l.want(t, "first", "picture", "third")
 		time.Sleep(time.Second)
@@ -50,7 +47,7 @@ func TestSetUps(t *testing.T) {
 // they come; those who wait when the card is lost go away, and closing goes on.
 func TestSetUpsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const takes, rest = time.Second, 400 * time.Millisecond
+		const takes = time.Second
 		l := &line{q: decode.NewQueue(2, nil), lost: make(chan struct{})}
 		later := func(name string) {
 			l.q.SetUps().Later(func() {
@@ -66,21 +63,21 @@ func TestSetUpsLater(t *testing.T) {
 		l.come("set up 2", setUp(0), takes)
 		l.come("decode", received(1), takes)
 		l.want(t, "close 1", "decode")
-		time.Sleep(2*(takes+rest) + takes/2)
+		time.Sleep(2*takes + takes/2)
 		synctest.Wait()
 		l.want(t, "close 1", "decode", "close 2", "set up 1")
-		if n := l.q.SetUps().Waiting(); n != 2 {
-			t.Errorf("%d wait", n)
+		if setUps, closings := l.q.SetUps().Waiting(); setUps != 1 || closings != 1 {
+			t.Errorf("%d set-ups and %d closings wait", setUps, closings)
 		}
 		close(l.lost)
 		synctest.Wait()
 		l.want(t, "close 1", "decode", "close 2", "set up 1", "set up 2 gave up")
-		time.Sleep(takes + rest)
+		time.Sleep(takes)
 		synctest.Wait()
 		l.want(t, "close 1", "decode", "close 2", "set up 1", "set up 2 gave up", "close 3")
-		if got := l.q.SetUps().Every(); got != takes+rest {
-			t.Errorf("a set-up every %v", got)
+		if got := l.q.SetUps().Takes(); got != takes {
+			t.Errorf("a set-up takes %v", got)
 		}
-		time.Sleep(takes + rest)
+		time.Sleep(takes)
 	})
 }

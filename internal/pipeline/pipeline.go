@@ -142,7 +142,7 @@ func New(o Options) (*Pipeline, error) {
 	p.makeBays(o)
 	p.addModels(o)
 	p.meters = newMeters(o.Cards)
-	p.software, p.starts = softwareQueue(), newStarts(p.setUpTime)
+	p.software, p.starts = softwareQueue(), newStarts(p.setUps)
 	bad := map[string]string{}
 	maps.Copy(bad, o.Bad)
 	for _, id := range sortedIDs(o.Config.Cameras) {

@@ -6,60 +6,136 @@ import (
 	"time"
 )
 
-// The bounds of the time between two cameras' first calls.
 const (
-	startsApart    = 5 * time.Millisecond   // what a session costs to open
-	startsFarthest = 100 * time.Millisecond // an odd set-up must not hold up all others
+	// startsApart is the time between two cameras' first calls: what a session costs to
+	// open.
+	startsApart = 5 * time.Millisecond
+	// mostStarting is how many cameras may be on their way to their first picture at
+	// once where cards decode: they need some time to connect and to send a key frame,
+	// in which the decoders of others are set up.
+	mostStarting = 16
+	// mostSetUps is how many of those may wait for their decoder. What a camera sends
+	// meanwhile must be decoded afterwards: with hundreds that wait, cards were so busy
+	// with pictures of the past that nothing was set up in time, and live cameras stood.
+	mostSetUps = 4
+	// startPatience is how long a start counts: a camera that is away, or sends key
+	// frames seldom, holds up nobody.
+	startPatience = time.Second
 )
 
-// starts spreads the attempts to reach cameras, so that hundreds which start at
-// once do not stream into their queues while their decoders are still set up
-// one after another.
+// starts has cameras called a few at a time, so that hundreds which start at once do
+// not stream into their queues while their decoders are still set up one after another.
+// Who came first is called first.
 type starts struct {
-	setUp func() time.Duration // what the set-up of a decoder takes, 0 = no time
+	// setUps is how many decoders wait to be set up on cards; cards says whether any
+	// decodes.
+	setUps func() (waiting int, cards bool)
 
-	mu   sync.Mutex
-	next time.Time // the first moment that is free
+	mu       sync.Mutex
+	starting int             // guarded by mu
+	next     time.Time       // guarded by mu; the first moment that is free
+	queue    []chan struct{} // guarded by mu; who waits. Each is told, without a wait, when it may be its turn
 }
 
-func newStarts(setUp func() time.Duration) *starts { return &starts{setUp: setUp} }
+func newStarts(setUps func() (waiting int, cards bool)) *starts { return &starts{setUps: setUps} }
 
-// admit waits for the caller's moment; the error is ctx's.
-func (s *starts) admit(ctx context.Context) error {
-	wait := s.book(time.Now())
-	if wait <= 0 {
-		return ctx.Err()
+// admit waits for the caller's turn; the error is ctx's. started is called when the
+// camera has its first picture, and when its attempt is over.
+func (s *starts) admit(ctx context.Context) (started func(), err error) {
+	wake := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, wake)
+	defer s.dropLocked(wake)
+	for {
+		wait := s.turnLocked(wake)
+		if wait <= 0 {
+			break
+		}
+		s.mu.Unlock()
+		pause(ctx, wake, wait)
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
+	s.next = time.Now().Add(startsApart)
+	s.starting++
+	return s.leaver(), nil
+}
+
+// turnLocked is how long the one that wake is of waits at least, unless it is woken; 0 =
+// it may be called now. Nobody tells of a set-up that ended without a picture.
+func (s *starts) turnLocked(wake chan struct{}) time.Duration {
+	waiting, cards := s.setUps()
+	switch {
+	case s.queue[0] != wake:
+		return time.Hour // whoever makes this one the first wakes it
+	case cards && (s.starting >= mostStarting || waiting >= mostSetUps):
+		return startPatience
+	}
+	return time.Until(s.next)
+}
+
+// pause waits until wake is told, or for a time.
+func pause(ctx context.Context, wake chan struct{}, wait time.Duration) {
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
+	case <-wake:
 	case <-t.C:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
-// book takes the next moment and gives the time until then.
-func (s *starts) book(now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at := s.next
-	if at.Before(now) {
-		at = now
-	}
-	s.next = at.Add(min(max(s.setUp(), startsApart), startsFarthest))
-	return at.Sub(now)
-}
-
-// setUpTime is the time from the set-up of one decoder to that of the next. Cards share
-// it: the driver sets one up after the other.
-func (p *Pipeline) setUpTime() time.Duration {
-	var longest time.Duration
-	for _, s := range p.stations() {
-		if q := s.gpu.decoderQueue(); q != nil {
-			longest = max(longest, q.SetUps().Every())
+// dropLocked takes out one that waits, and tells the next.
+func (s *starts) dropLocked(wake chan struct{}) {
+	for i, w := range s.queue {
+		if w == wake {
+			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+			break
 		}
 	}
-	return longest
+	s.wakeLocked()
+}
+
+func (s *starts) wakeLocked() {
+	if len(s.queue) == 0 {
+		return
+	}
+	select {
+	case s.queue[0] <- struct{}{}:
+	default:
+	}
+}
+
+// leaver ends a start, by itself after startPatience. Whenever a camera has its first
+// picture its decoder is set up, and the next one may be called.
+func (s *starts) leaver() func() {
+	left := false
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !left {
+			left = true
+			s.starting--
+		}
+		s.wakeLocked()
+	}
+	t := time.AfterFunc(startPatience, leave)
+	return func() {
+		t.Stop()
+		leave()
+	}
+}
+
+// setUps is how many decoders wait to be set up, and whether any card decodes.
+func (p *Pipeline) setUps() (waiting int, cards bool) {
+	for _, s := range p.stations() {
+		if q := s.gpu.decoderQueue(); q != nil {
+			n, _ := q.SetUps().Waiting()
+			waiting, cards = max(waiting, n), true
+		}
+	}
+	return waiting, cards
 }

@@ -3,54 +3,127 @@ package pipeline
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-func TestStartsAreSpread(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		setUp time.Duration // 0 = decoders in software
-		want  time.Duration // between two starts
-	}{
-		{"software", 0, startsApart},
-		{"a card", 55 * time.Millisecond, 55 * time.Millisecond},
-		{"an odd set-up", 3 * time.Second, startsFarthest},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStarts(func() time.Duration { return c.setUp })
-				began := time.Now()
-				var wg sync.WaitGroup
-				for range 300 {
-					wg.Go(func() {
-						if err := s.admit(t.Context()); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				wg.Wait()
-				if took := time.Since(began); took != 299*c.want {
-					t.Errorf("300 starts took %v, want %v", took, 299*c.want)
-				}
-				time.Sleep(time.Minute)
-				if wait := s.book(time.Now()); wait != 0 {
-					t.Errorf("a camera that comes later waits %v", wait)
-				}
-			})
+// startUp has n cameras start; first is what one does from its call to its first picture.
+// It gives how long all took.
+func startUp(t *testing.T, n int, s *starts, first func()) time.Duration {
+	t.Helper()
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			started, err := s.admit(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			first()
+			started()
+			started() // its attempt is over
 		})
 	}
+	wg.Wait()
+	return time.Since(began)
 }
 
+// Without cards only the opening of sessions is spread.
+func TestStartsWithoutCards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStarts(func() (int, bool) { return 0, false })
+		if took := startUp(t, 300, s, func() {}); took != 299*startsApart {
+			t.Errorf("300 starts took %v", took)
+		}
+	})
+}
+
+// Cards set one decoder up after the other: that place is never idle for long, and few
+// wait for it, however many cameras there are and whenever their key frames come.
+func TestStartsFollowTheSetUps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cameras, takes = 300, 90 * time.Millisecond
+		place := make(chan struct{}, 1) // a mutex would not let the bubble's time go on
+		var waiting, most, n atomic.Int64
+		s := newStarts(func() (int, bool) { return int(waiting.Load()), true })
+		took := startUp(t, cameras, s, func() {
+			time.Sleep(time.Duration(n.Add(1)*37%100) * 10 * time.Millisecond) // to the key frame
+			most.Store(max(most.Load(), waiting.Add(1)))
+			place <- struct{}{}
+			waiting.Add(-1)
+			time.Sleep(takes)
+			<-place
+		})
+		if ideal := cameras * takes; took > ideal*5/4 {
+			t.Errorf("%d cameras took %v, the set-ups alone %v", cameras, took, ideal)
+		}
+		if n := most.Load(); n > mostStarting {
+			t.Errorf("%d waited for their decoder at once", n)
+		}
+		time.Sleep(startPatience) // the timers of starts end
+	})
+}
+
+// Cameras that are away hold up the others for a moment, not for good.
+func TestStartsForgetWhoIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStarts(func() (int, bool) { return 0, true })
+		for range 3 * mostStarting {
+			go func() {
+				started, err := s.admit(t.Context())
+				if err == nil {
+					<-t.Context().Done()
+					started()
+				}
+			}()
+		}
+		synctest.Wait()
+		took := startUp(t, 1, s, func() {})
+		if took < startPatience || took > 4*startPatience {
+			t.Errorf("behind %d that are away it took %v", 3*mostStarting, took)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.queue) > 0 {
+			t.Errorf("%d still wait", len(s.queue))
+		}
+	})
+}
+
+// A start that waits ends with its camera, and the next ones go on.
 func TestStartsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStarts(func() time.Duration { return 0 })
-		s.next = time.Now().Add(time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		busy := atomic.Bool{}
+		busy.Store(true)
+		s := newStarts(func() (int, bool) {
+			if busy.Load() {
+				return mostSetUps, true
+			}
+			return 0, true
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := s.admit(ctx); err == nil {
+		behind := make(chan time.Time, 1)
+		go func() {
+			time.Sleep(time.Second)
+			started, err := s.admit(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			behind <- time.Now()
+			started()
+		}()
+		if _, err := s.admit(ctx); err == nil {
 			t.Error("a camera that was stopped was let in")
+		}
+		ended := time.Now()
+		busy.Store(false) // and nobody says so
+		if got := (<-behind).Sub(ended); got > startPatience {
+			t.Errorf("the next one was let in after %v", got)
 		}
 	})
 }
