@@ -11,6 +11,7 @@ import (
 // health is what is known of a hardware engine: whether it works at all.
 type health struct {
 	works    bool // a picture has come
+	setUp    bool // a unit that decoding can start at was taken: the GPU's decoder is set up
 	started  bool // a unit that decoding can start at has gone in
 	silent   int  // units since then, or since the last picture
 	failures int  // units in a row that decoding could start at and that it failed at
@@ -204,7 +205,7 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 	// what is not whole must not pass.
 	d.dec.Strict(!d.gate.lenient && (d.gate.open || d.gate.suspect || u.randomAccess))
 	if q := d.turnstile(); q != nil {
-		t := Turn{Received: u.received, SetUp: d.engines[0].nvdec && !d.health.works}
+		t := Turn{Received: u.received, SetUp: d.engines[0].nvdec && !d.health.works && !d.health.setUp}
 		if !d.queued.enter(q, t, d.opts.Lost) {
 			return errLost
 		}
@@ -218,5 +219,7 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 			return err
 		}
 	}
-	return d.dec.Decode(avcodec.Unit{Parts: parts, StartCodes: d.gate.codec != capture.MJPEG, PTS: u.key}, d.take)
+	err := d.dec.Decode(avcodec.Unit{Parts: parts, StartCodes: d.gate.codec != capture.MJPEG, PTS: u.key}, d.take)
+	d.health.setUp = d.health.setUp || err == nil && u.randomAccess
+	return err
 }

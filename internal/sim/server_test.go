@@ -1,8 +1,11 @@
 package sim_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +186,8 @@ func TestNewRefuses(t *testing.T) {
 		{"fault", sim.Options{Fault: "auth:1"}, `parse fault "auth:1": auth takes no value`},
 		{"authentication", sim.Options{Auth: "kerberos"}, `unknown authentication "kerberos": use basic, digest or sha256`},
 		{"two of a path", sim.Options{Cameras: []sim.Camera{{Path: "a"}, {Path: "a"}}}, `two simulated cameras have the path "a"`},
+		{"addresses of their own in a network", sim.Options{Listen: "0.0.0.0:0", Apart: true}, `start simulated cameras: cameras have addresses of their own behind 127.0.0.1 only, not behind "0.0.0.0"`},
+		{"addresses of their own with faults", sim.Options{Fault: "loss", Apart: true}, "start simulated cameras: cameras with faults have no addresses of their own"},
 		{"no clip", sim.Options{Cameras: []sim.Camera{{Clip: "/none.mp4"}}}, "open clip: open /none.mp4: no such file or directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,6 +200,45 @@ func TestNewRefuses(t *testing.T) {
 				t.Errorf("error is %q,\nwant        %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Each camera has an address of its own, and serves there.
+func TestApart(t *testing.T) {
+	const cameras = 260 // more than one network of them
+	s, err := sim.New(sim.Options{Apart: true, Cameras: make([]sim.Camera, cameras)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	hosts := map[string]bool{}
+	for i := range cameras {
+		u, err := url.Parse(s.URL(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts[u.Host] = true
+		if i%50 != 0 && i != cameras-1 {
+			continue
+		}
+		c, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "OPTIONS %s RTSP/1.0\r\nCSeq: 1\r\n\r\n", s.URL(i))
+		if line, err := bufio.NewReader(c).ReadString('\n'); !strings.HasPrefix(line, "RTSP/1.0 200") {
+			t.Errorf("%s: %q, %v", s.URL(i), line, err)
+		}
+		c.Close()
+	}
+	if len(hosts) != cameras {
+		t.Errorf("%d addresses of %d cameras", len(hosts), cameras)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,7 +14,9 @@
 // So a picture that the caller has is complete once that stream has got there,
 // not before. The stream is one for all decoders of the GPU, and does not
 // block: the legacy stream would wait for, and hold up, every blocking stream of
-// the process, also of libraries. Readers wait on the GPU, not here: they
+// the process, also of libraries. It is urgent, as engines' streams are: behind a
+// network's kernels these few microseconds would become milliseconds, in which
+// surfaces and decoders stand. Readers wait on the GPU, not here: they
 // record an event on the stream (ec_device_stream) after they got their frames
 // and make their own stream wait for it. That is two calls of a microsecond
 // for a whole batch. Waiting here instead would put a thread to sleep and wake it
@@ -49,7 +51,8 @@ typedef struct driver {
     int (*primary_release)(int);
     int (*push)(CUcontext);
     int (*pop)(CUcontext *);
-    int (*stream_create)(CUstream *, unsigned);
+    int (*priorities)(int *, int *);
+    int (*stream_create)(CUstream *, unsigned, int);
     int (*stream_destroy)(CUstream);
     int (*error_name)(int, const char **);
     int (*error_string)(int, const char **);
@@ -81,6 +84,20 @@ struct ec_surface {
 #define STREAM_NON_BLOCKING 1
 #define PRIMARY_CONTEXT_ACTIVE 708 // somebody made it in between
 
+typedef int (*exchange_call)(int *);
+static _Atomic exchange_call exchange_capture_mode;
+
+void ec_cuda_thread(void)
+{
+    static _Thread_local bool done;
+    exchange_call exchange = atomic_load_explicit(&exchange_capture_mode, memory_order_relaxed);
+
+    if (done || !exchange)
+        return;
+    int mode = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    done = exchange(&mode) == 0;
+}
+
 static bool load_driver(driver *cu, char *why, size_t n)
 {
     // Never closed: the driver does not bear being unloaded under its threads.
@@ -94,7 +111,8 @@ static bool load_driver(driver *cu, char *why, size_t n)
         {&cu->primary_state, "cuDevicePrimaryCtxGetState"}, {&cu->primary_flags, "cuDevicePrimaryCtxSetFlags"},
         {&cu->primary_retain, "cuDevicePrimaryCtxRetain"}, {&cu->primary_release, "cuDevicePrimaryCtxRelease"},
         {&cu->push, "cuCtxPushCurrent_v2"}, {&cu->pop, "cuCtxPopCurrent_v2"},
-        {&cu->stream_create, "cuStreamCreate"}, {&cu->stream_destroy, "cuStreamDestroy_v2"},
+        {&cu->priorities, "cuCtxGetStreamPriorityRange"},
+        {&cu->stream_create, "cuStreamCreateWithPriority"}, {&cu->stream_destroy, "cuStreamDestroy_v2"},
         {&cu->error_name, "cuGetErrorName"}, {&cu->error_string, "cuGetErrorString"},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -105,6 +123,10 @@ static bool load_driver(driver *cu, char *why, size_t n)
         }
         memcpy(wanted[i].to, &f, sizeof f);
     }
+    exchange_call exchange;
+    void *f = dlsym(lib, "cuThreadExchangeStreamCaptureMode"); // since CUDA 10.1
+    memcpy(&exchange, &f, sizeof f);
+    atomic_store(&exchange_capture_mode, exchange);
     return true;
 }
 
@@ -154,7 +176,9 @@ static int retain_primary(primary *g, char *why, size_t n)
     CUcontext dummy;
     if (failed(cu, cu->push(g->context), "cuCtxPushCurrent", why, n))
         return EC_DEVICE_CALL;
-    bool bad = failed(cu, cu->stream_create(&g->stream, STREAM_NON_BLOCKING), "cuStreamCreate", why, n);
+    int least = 0, greatest = 0; // both 0 where there is one priority
+    bool bad = failed(cu, cu->priorities(&least, &greatest), "cuCtxGetStreamPriorityRange", why, n) ||
+               failed(cu, cu->stream_create(&g->stream, STREAM_NON_BLOCKING, greatest), "cuStreamCreateWithPriority", why, n);
     if (bad)
         g->stream = NULL;
     cu->pop(&dummy);
@@ -187,6 +211,7 @@ static int open_primary(primary *g, int ordinal, int *count, char *why, size_t n
         snprintf(why, n, "%s", dlerror());
         return EC_DEVICE_NVCUVID;
     }
+    ec_cuda_thread();
     int err = find_gpu(g, ordinal, count, why, n);
     return err ? err : retain_primary(g, why, n);
 }
@@ -243,6 +268,7 @@ uintptr_t ec_device_stream(const ec_device *dev) { return (uintptr_t)dev->stream
 
 void ec_device_close(ec_device *dev)
 {
+    ec_cuda_thread();
     av_buffer_unref(&dev->ref);
     free(dev);
 }
@@ -413,6 +439,7 @@ ec_surface *ec_decoder_keep(ec_decoder *d)
 
 void ec_surface_release(ec_surface *s)
 {
+    ec_cuda_thread();
     // Counted down only when the surface is free again: the decoder takes the
     // count as surfaces that it may use. The pool's reference keeps the counter.
     AVBufferRef *pool = s->frame->hw_frames_ctx;

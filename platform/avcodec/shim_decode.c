@@ -143,6 +143,8 @@ static int open_codec(ec_decoder *d, const ec_decoder_options *o)
 
 int ec_decoder_reopen(ec_decoder *d, const uint8_t *extradata, int size)
 {
+    if (d->p->device)
+        ec_cuda_thread();
     ec_log *outer = ec_log_enter(&d->p->log);
     av_frame_unref(d->p->frame);
     int err = open_context(d, extradata, size);
@@ -185,6 +187,8 @@ void ec_decoder_close(ec_decoder *d)
     if (!d)
         return;
     ec_private *p = d->p;
+    if (p->device)
+        ec_cuda_thread();
     ec_log *outer = ec_log_enter(&p->log);
     av_frame_free(&p->frame);
     av_frame_free(&p->copy);
@@ -208,6 +212,8 @@ void ec_decoder_strict(ec_decoder *d, int on)
 
 void ec_decoder_flush(ec_decoder *d)
 {
+    if (d->p->device)
+        ec_cuda_thread();
     ec_log *outer = ec_log_enter(&d->p->log);
     av_frame_unref(d->p->frame);
     avcodec_flush_buffers(d->p->ctx);
@@ -296,8 +302,10 @@ static int receive(ec_decoder *d)
 // libavcodec has but one code for all of it, and H.264's decoder not even that.
 static void watch(ec_decoder *d)
 {
-    if (d->p->device)
-        ec_log_watch(&d->p->log);
+    if (!d->p->device)
+        return;
+    ec_cuda_thread();
+    ec_log_watch(&d->p->log);
 }
 
 static void watched(ec_decoder *d)

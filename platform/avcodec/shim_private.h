@@ -56,6 +56,10 @@ void ec_marks_put(const ec_marks *m, uint8_t *luma);
 // ec_marks_left counts the squares that nobody wrote into.
 int ec_marks_left(const ec_marks *m, const uint8_t *luma);
 
+// ec_cuda_thread comes before the driver is called on a thread: it is then refused
+// nothing because of others. While a library captures a CUDA graph in the usual mode,
+// on whatever card, calls of other threads fail else.
+void ec_cuda_thread(void);
 // ec_cuda_configure makes c decode on p->device.
 void ec_cuda_configure(ec_decoder *d, AVCodecContext *c);
 // ec_cuda_offers says whether the decoder has an accelerator for it.

@@ -16,6 +16,7 @@ const (
 	primaryCtxRetain
 	primaryCtxRelease
 	ctxSetCurrent
+	threadCaptureMode
 	ctxSynchronize
 	memGetInfo
 	memAlloc
@@ -63,6 +64,7 @@ var symbols = [callCount][]string{ //nolint:gochecknoglobals // constant table
 	primaryCtxRetain:          {"cuDevicePrimaryCtxRetain"},
 	primaryCtxRelease:         {"cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease"},
 	ctxSetCurrent:             {"cuCtxSetCurrent"},
+	threadCaptureMode:         {"cuThreadExchangeStreamCaptureMode"},
 	ctxSynchronize:            {"cuCtxSynchronize"},
 	memGetInfo:                {"cuMemGetInfo_v2"},
 	memAlloc:                  {"cuMemAlloc_v2"},
@@ -100,7 +102,7 @@ var symbols = [callCount][]string{ //nolint:gochecknoglobals // constant table
 
 // optional are functions that older drivers lack and nothing depends on; their
 // entry in calls.fn is 0 there.
-func (f call) optional() bool { return f == streamWaitValue }
+func (f call) optional() bool { return f == streamWaitValue || f == threadCaptureMode }
 
 // String is the function's name as errors show it.
 func (f call) String() string { return symbols[f][0] }

@@ -47,10 +47,22 @@ func (c *Context) open(index int) (foreign bool, err error) {
 		return foreign, err
 	}
 	c.ctx = uintptr(c.out[0])
-	if err := c.Current(); err != nil {
+	if err := errors.Join(c.Current(), c.mindOwnCaptures()); err != nil {
 		return foreign, errors.Join(err, c.calls.do(primaryCtxRelease, uintptr(c.device)))
 	}
 	return foreign, nil
+}
+
+// mindOwnCaptures has the driver refuse this thread nothing because of others. While a
+// library captures a CUDA graph in the usual mode, on whatever card, other threads
+// else get errors from calls as plain as asking for an event.
+func (c *Context) mindOwnCaptures() error {
+	if c.calls.fn[threadCaptureMode] == 0 {
+		return nil
+	}
+	const threadLocal = 1
+	c.out[0] = threadLocal
+	return c.calls.do(threadCaptureMode, uintptr(unsafe.Pointer(&c.out[0])))
 }
 
 // setFlags sets the flags of the primary context while nobody holds it.

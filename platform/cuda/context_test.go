@@ -190,6 +190,25 @@ func TestUrgentStreams(t *testing.T) {
 	}
 }
 
+// A library that captures a graph on another thread, and so on another card, has the
+// driver refuse nothing here.
+func TestOthersCapture(t *testing.T) {
+	f := newFake(t)
+	dev := f.open(cuda.DeviceOptions{})
+	f.capture(1)
+	defer f.capture(0)
+	do(t, dev, func(c *cuda.Context) error {
+		e, err := c.NewEvent(false)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Reached(e); err != nil {
+			t.Error(err)
+		}
+		return c.FreeEvent(e)
+	})
+}
+
 func TestEvents(t *testing.T) {
 	f := newFake(t)
 	dev := f.open(cuda.DeviceOptions{})

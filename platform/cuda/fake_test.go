@@ -66,6 +66,7 @@ type fake struct {
 	registerLimit func(bytes int64)
 	memory        func(bytes uint64)
 	pending       func(queries int32)
+	capture       func(on int32)
 	retain        func(device int32, flags uint32)
 	flags         func(device int32) uint32
 	refs          func(device int32) int32
@@ -85,7 +86,7 @@ func newFake(t testing.TB, defines ...string) *fake {
 	}
 	for name, fn := range map[string]any{
 		"fake_fail": &f.fail, "fake_block": &f.block, "fake_await_block": &f.awaitBlock, "fake_release": &f.release,
-		"fake_register_limit": &f.registerLimit, "fake_memory": &f.memory, "fake_pending": &f.pending,
+		"fake_register_limit": &f.registerLimit, "fake_memory": &f.memory, "fake_pending": &f.pending, "fake_capture": &f.capture,
 		"fake_retain": &f.retain, "fake_flags": &f.flags, "fake_refs": &f.refs,
 		"fake_calls": &f.calls, "fake_live": &f.live, "fake_priority": &f.priority, "fake_launch": &f.launch,
 	} {

@@ -279,6 +279,13 @@ int cuStreamCreate(void **out, unsigned flags) {
   return leave(0);
 }
 
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+  BEGIN(0);
+  int before = capture_mode;
+  capture_mode = *mode, *mode = before;
+  return leave(0);
+}
+
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   BEGIN(1);
   *least = 0, *greatest = -5;

@@ -41,6 +41,7 @@ static const struct {
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
@@ -90,6 +91,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* blocked */
 static struct context contexts[DEVICES];
 static __thread struct context *current;
 static int ticks;
+static __thread int capture_mode; /* 0 = calls are refused while another thread captures */
+static int capturing;
 static int dead; /* the code that the whole driver gives */
 
 /* ---- the script ---- */
@@ -139,6 +142,9 @@ void fake_release(void) {
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
 }
+
+/* Another thread captures a graph, or does not. */
+void fake_capture(int on) { capturing = on; }
 
 /* Host memory of more bytes cannot be registered; 0 = none, -1 = any can. */
 void fake_register_limit(long bytes) { register_limit = bytes; }
@@ -209,6 +215,7 @@ static int enter(const char *call, int needs_context) {
   if (dead) return dead;
   if (needs_context && (!current || !current->refs)) return 201;
   if (needs_context && current->poison) return current->poison;
+  if (needs_context && capturing && capture_mode == 0) return 900;
   if (fail_code && (!strcmp(fail_call, call) || (needs_context && !strcmp(fail_call, "*"))) && fail_after-- <= 0) {
     int code = fail_code;
     fail_code = 0;

@@ -27,6 +27,7 @@ long fake_add(const char *name, long n);
 fake_context *fake_current(void); /* that is current on this thread, if it is retained */
 void fake_enter(fake_context *c);
 void fake_leave(fake_context *c);
+int fake_captures_matter(void);
 
 #define VIOLATION(name) (fake_add("violations", 1), fake_add(name, 1))
 
@@ -145,9 +146,23 @@ int cuCtxPopCurrent_v2(void **context) {
   *context = stack[--depth];
   return 0;
 }
-int cuStreamCreate(void **stream, unsigned f) {
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0, *greatest = -5;
+  return 0;
+}
+/* While another thread captures a graph the driver refuses calls of threads that have
+ * not said that they do not mind. */
+static __thread int capture_mode;
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+  int before = capture_mode;
+  capture_mode = *mode, *mode = before;
+  return 0;
+}
+int fake_captures_matter(void) { return capture_mode == 0; }
+int cuStreamCreateWithPriority(void **stream, unsigned f, int priority) {
   fake_context *c = fake_current();
   if (!c) { VIOLATION("no context"); return 201; }
+  if (priority != -5) VIOLATION("stream that is not urgent");
   if (f != 1) VIOLATION("blocking stream");
   fake_stream *s = malloc(sizeof *s);
   s->of = c;
@@ -193,7 +208,7 @@ NEVER(cuMemsetD8Async) NEVER(cuMemFree_v2) NEVER(cuMemcpy) NEVER(cuMemcpyAsync) 
 NEVER(cuMemcpy2DAsync_v2) NEVER(cuMemcpyHtoD_v2) NEVER(cuMemcpyHtoDAsync_v2) NEVER(cuMemcpyDtoH_v2)
 NEVER(cuMemcpyDtoHAsync_v2) NEVER(cuMemcpyDtoD_v2) NEVER(cuMemcpyDtoDAsync_v2) NEVER(cuCtxGetDevice)
 NEVER(cuCtxGetCurrent) NEVER(cuDevicePrimaryCtxReset) NEVER(cuStreamQuery) NEVER(cuStreamSynchronize)
-NEVER(cuStreamAddCallback) NEVER(cuStreamWaitEvent) NEVER(cuEventCreate) NEVER(cuEventDestroy_v2)
+NEVER(cuStreamCreate) NEVER(cuStreamAddCallback) NEVER(cuStreamWaitEvent) NEVER(cuEventCreate) NEVER(cuEventDestroy_v2)
 NEVER(cuEventSynchronize) NEVER(cuEventQuery) NEVER(cuEventRecord) NEVER(cuLaunchKernel) NEVER(cuLinkCreate)
 NEVER(cuLinkAddData) NEVER(cuLinkComplete) NEVER(cuLinkDestroy) NEVER(cuModuleLoadData) NEVER(cuModuleUnload)
 NEVER(cuModuleGetFunction) NEVER(cuModuleGetGlobal) NEVER(cuTexObjectCreate) NEVER(cuTexObjectDestroy)
@@ -270,6 +285,7 @@ static int begin(const decoder *d) {
   fake_add("calls", 1);
   if (d->life != d->of->life) { VIOLATION("called after its context was reset"); return 709; }
   if (fake_current() != d->of) VIOLATION("no context");
+  if (fake_captures_matter()) VIOLATION("call that another thread's capture makes fail");
   if (fake_get("gone") == d->of->device + 1) {
     if (fake_add("told", 1) > fake_get("tells")) VIOLATION("called after its context was gone");
     return 709;
@@ -303,6 +319,7 @@ int cuvidGetDecoderCaps(caps *c) {
 int cuvidCreateDecoder(decoder **out, const create_info *i) {
   fake_context *c = fake_current();
   if (!c) { VIOLATION("no context"); return 201; }
+  if (fake_captures_matter()) VIOLATION("call that another thread's capture makes fail");
   if (fake_get("strict")) lock_driver();
   if (fake_get("create_fails")) return (int)fake_get("create_fails");
   if (fake_get("sessions") && fake_get("decoders") >= fake_get("sessions")) return 2;
