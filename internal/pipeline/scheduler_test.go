@@ -50,12 +50,12 @@ func TestSchedulerServesTheLongestWaiting(t *testing.T) {
 	c := newClock()
 	s := newScheduler(c.now, time.Second)
 	a, b := s.add(&analysis{cam: &camera{id: "a"}}), s.add(&analysis{cam: &camera{id: "b"}})
-	s.offer(a, testFrameAt("a", 1, c.now()))
+	s.offer(a, testFrameAt("a", 1, c.now()), rhythm{})
 	c.advance(time.Millisecond)
-	s.offer(b, testFrameAt("b", 1, c.now()))
+	s.offer(b, testFrameAt("b", 1, c.now()), rhythm{})
 	c.advance(time.Millisecond)
 	// A newer frame takes the old one's place but not its turn.
-	if !s.offer(a, testFrameAt("a", 2, c.now())) {
+	if !s.offer(a, testFrameAt("a", 2, c.now()), rhythm{}) {
 		t.Error("the second frame of a replaced nothing")
 	}
 	jobs := make([]job, 1)
@@ -78,14 +78,14 @@ func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
 	c := newClock()
 	s := newScheduler(c.now, time.Second)
 	a, b := s.add(&analysis{cam: &camera{id: "a"}}), s.add(&analysis{cam: &camera{id: "b"}})
-	s.offer(a, testFrame("a", 1))
+	s.offer(a, testFrame("a", 1), rhythm{})
 	jobs := make([]job, 4)
 	if n := takeIdle(s, jobs); n != 1 {
 		t.Fatalf("took %d jobs, want 1", n)
 	}
 	first := jobs[0]
-	s.offer(a, testFrame("a", 2))
-	s.offer(b, testFrame("b", 1))
+	s.offer(a, testFrame("a", 2), rhythm{})
+	s.offer(b, testFrame("b", 1), rhythm{})
 	if n := takeIdle(s, jobs); n != 1 || jobs[0].lane != b {
 		t.Fatalf("took %d jobs, want b alone: a has one in flight", n)
 	}
@@ -103,9 +103,9 @@ func TestSchedulerKeepsOneFrameOfACameraInFlight(t *testing.T) {
 func TestSchedulerGivesFramesOfARemovedCameraBack(t *testing.T) {
 	s := newScheduler(time.Now, time.Second)
 	a := s.add(&analysis{cam: &camera{id: "a"}})
-	s.offer(a, testFrame("a", 1))
+	s.offer(a, testFrame("a", 1), rhythm{})
 	s.remove(a)
-	s.offer(a, testFrame("a", 2)) // a decoder's last picture may come late
+	s.offer(a, testFrame("a", 2), rhythm{}) // a decoder's last picture may come late
 	s.stop()
 	if n := takeIdle(s, make([]job, 1)); n != 0 {
 		t.Errorf("took %d jobs of a stopped scheduler", n)
@@ -164,7 +164,7 @@ func TestSchedulerUnderLoad(t *testing.T) {
 				if seq == removeAt {
 					s.remove(l)
 				}
-				s.offer(l, testFrame(l.of.cam.id, seq))
+				s.offer(l, testFrame(l.of.cam.id, seq), rhythm{})
 			}
 			s.remove(l)
 		})

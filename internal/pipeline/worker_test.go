@@ -422,7 +422,7 @@ func BenchmarkScheduler(b *testing.B) {
 	for i := range lanes {
 		lanes[i] = s.add(&analysis{cam: &camera{}})
 		frames[i] = testFrame("cam", 1)
-		s.offer(lanes[i], frames[i].Retain())
+		s.offer(lanes[i], frames[i].Retain(), rhythm{})
 	}
 	jobs := make([]job, 64)
 	b.ReportAllocs()
@@ -430,7 +430,7 @@ func BenchmarkScheduler(b *testing.B) {
 		n, _ := s.take(jobs, flight, &wake)
 		for _, j := range jobs[:n] {
 			s.done(j.lane)
-			s.offer(j.lane, j.frame) // the next frame, without the cost of making one
+			s.offer(j.lane, j.frame, rhythm{}) // the next frame, without the cost of making one
 		}
 		done += n
 	}
