@@ -10,7 +10,7 @@ const (
 	// usually are and still count as young; youngLeast is what timers are late.
 	youngPart, youngLeast = 1.0 / 4, time.Millisecond
 	// busyPart is how busy an engine may be with batches that suffice.
-	busyPart = 0.85
+	busyPart = 0.75
 	// spare is how many pictures are young for each of those that a batch takes: not all
 	// of them are of cameras that have a turn.
 	spare = 2

@@ -23,12 +23,12 @@ func TestChoice(t *testing.T) {
 		allowed       float64
 		want          schedule.Choice
 	}{
-		{"one by one", card, 1, 780, 200, schedule.Choice{Young: 2564 * time.Microsecond, Most: 1, Width: 1}},
+		{"one by one", card, 1, 780, 190, schedule.Choice{Young: 2564 * time.Microsecond, Most: 1, Width: 1}},
 		{"by two", card, 1, 780, 231, schedule.Choice{Young: 5128 * time.Microsecond, Most: 2, Width: 1}},
-		{"by four", card, 1, 780, 400, schedule.Choice{Young: 10256 * time.Microsecond, Most: 4, Width: 1}},
+		{"by four", card, 1, 780, 370, schedule.Choice{Young: 10256 * time.Microsecond, Most: 4, Width: 1}},
 		{"more than it can do", card, 1, 2000, 900, schedule.Choice{Young: 16 * time.Millisecond, Most: 16, Width: 1}},
-		{"many cameras", card, 1, 20000, 200, schedule.Choice{Young: time.Millisecond, Most: 1, Width: 1}},
-		{"one worker suffices", cores, 2, 300, 40, schedule.Choice{Young: 6666 * time.Microsecond, Most: 1, Width: 1}},
+		{"many cameras", card, 1, 20000, 190, schedule.Choice{Young: time.Millisecond, Most: 1, Width: 1}},
+		{"one worker suffices", cores, 2, 300, 35, schedule.Choice{Young: 6666 * time.Microsecond, Most: 1, Width: 1}},
 		{"and two", cores, 2, 300, 50, schedule.Choice{Young: 6666 * time.Microsecond, Most: 1, Width: 2}},
 		{"and more", cores, 4, 3000, 500, schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 4}},
 		{"hardly more than are analysed", cores, 2, 60, 50, schedule.Choice{}},
