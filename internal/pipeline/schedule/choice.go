@@ -10,7 +10,7 @@ const (
 	// usually are and still count as young; youngLeast is what timers are late.
 	youngPart, youngLeast = 1.0 / 4, time.Millisecond
 	// busyPart is how busy an engine may be with batches that suffice.
-	busyPart = 0.75
+	busyPart = 0.8
 	// spare is how many pictures are young for each of those that a batch takes: not all
 	// of them are of cameras that have a turn.
 	spare = 2
@@ -25,6 +25,9 @@ const (
 	// silence is how long after its last picture, in times of what they are apart, a
 	// camera is not expected to send a newer one.
 	silence = 1.5
+	// farApart is how far apart pictures are of a camera whose next one is not worth
+	// waiting for: the engine comes to this one long before.
+	farApart = 250 * time.Millisecond
 )
 
 // Choice is how an engine that is asked for more than it can do chooses among the
@@ -46,8 +49,7 @@ type Choice struct {
 // each other, and beside the decoders, take longer. What is young enough is so many frames
 // that a batch finds its own among them.
 func (t *Times) Choice(s GovernorState, w Window, workers int) Choice {
-	sent := float64(w.Sent) / w.Length.Seconds()
-	rate := s.Allowed
+	rate, sent := s.Allowed, float64(w.Sent)/w.Length.Seconds()
 	if !s.Reducing || rate > mostChosen*sent {
 		return Choice{}
 	}
@@ -94,11 +96,11 @@ func (c *chosen) saw(s Sent) {
 }
 
 // ripe is from when on the waiting frame is taken: now if it is young, if enough newer
-// ones have come, or if all of the camera's are due, else when none is to be expected.
+// ones have come, or if the camera has none to spare, else when none is to be expected.
 func (c *chosen) ripe(now time.Time, young time.Duration) time.Time {
 	s := &c.sent
-	all := s.Rate == 0 || s.Rate*s.Apart.Seconds() > mostChosen
-	if all || c.tries >= mostTries || now.Sub(s.Received) <= c.usual+young {
+	spares := s.Rate > 0 && s.Rate*s.Apart.Seconds() <= mostChosen && s.Apart <= farApart
+	if !spares || c.tries >= mostTries || now.Sub(s.Received) <= c.usual+young {
 		return now
 	}
 	return s.Received.Add(c.usual + time.Duration(silence*float64(s.Apart)))

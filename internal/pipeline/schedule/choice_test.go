@@ -140,12 +140,13 @@ func TestASilentCameraIsNotWaitedFor(t *testing.T) {
 	c.next(t, 130, "b")
 }
 
-// A camera all of whose pictures are due has none to spare.
+// A camera all of whose pictures are due has none to spare, and one that sends few has not
+// soon.
 func TestACameraWithoutSparePicturesIsNotWaitedFor(t *testing.T) {
-	for _, rate := range []float64{0, 20, 25} {
+	for rate, apart := range map[float64]time.Duration{0: 40, 20: 40, 25: 40, 0.2: 1000} {
 		c := newChooser()
 		s := c.sent(0)
-		s.Rate = rate
+		s.Rate, s.Apart = rate, apart*time.Millisecond
 		c.Offer(c.lanes["a"], s)
 		c.next(t, 30, "a")
 	}
