@@ -108,7 +108,7 @@ type Governor struct {
 	since   time.Time
 
 	bad, good int
-	trying    bool          // it went beyond what the load says, and has not had to lower it since
+	trying    bool          // it has just gone beyond what the load says
 	ease      time.Duration // age at ease, 0 = not known
 	easeUse   float64       // the load then
 	easeRate  float64       // the pictures a second
@@ -173,7 +173,9 @@ func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) 
 	default:
 		g.bad = 0
 		g.learn(&w)
-		if g.good++; reducing && g.good >= g.calm(&w) {
+		g.good++
+		g.trying = g.trying && g.good < goodWindows
+		if reducing && g.good >= g.calm(&w) {
 			g.raise(now, &w)
 		}
 	}
@@ -398,4 +400,7 @@ func (g *Governor) raise(now time.Time, w *Window) {
 		next = max(g.allowed, mildStep*g.ceiling)
 	}
 	g.allowed, g.good = next, min(g.good, goodWindows)
+	if g.trying {
+		g.good = 0
+	}
 }
