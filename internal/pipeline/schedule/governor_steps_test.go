@@ -178,7 +178,7 @@ func TestRunsBesideEachOtherAreNoSlowEngine(t *testing.T) {
 		}
 		before := s.State().Allowed
 		for range 6 {
-			s.step(0, 42*time.Millisecond)
+			s.step(0, 40*time.Millisecond)
 		}
 		if less := s.State().Allowed < before; less == c.more {
 			t.Errorf("%.1f times as slow: it allows %.1f, and %.1f before", c.slower, s.State().Allowed, before)
