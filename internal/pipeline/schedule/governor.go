@@ -23,6 +23,10 @@ const (
 	// learned there is replaced by what is seen with moreUse on top. Above it the age
 	// grows with the load, by steps that a burst of old frames does not spoil.
 	littleUse, moreUse = 0.2, 0.05
+	// lastingWindows is how many windows in a row must ask for the same, but for
+	// changedAsked, for a load that lasts. What was learned at one is not spoiled by older
+	// frames on the way to another: that may be the way into an overload.
+	lastingWindows, changedAsked = 5, 0.05
 	// sureSamples tell an age well enough to go by it alone; fewer are averaged with
 	// those of the windows before.
 	sureSamples = 100
@@ -113,6 +117,9 @@ type Governor struct {
 	easeUse   float64       // the load then
 	easeRate  float64       // the pictures a second
 	easeCost  float64       // and what one cost
+	lasting   bool          // that was a load that lasted
+	same      int           // windows in a row that ask for about as much as sameAsked
+	sameAsked float64
 	age       time.Duration // of late, 0 = not known
 	younger   int           // windows in a row with far younger frames than at ease
 
@@ -196,6 +203,9 @@ func (g *Governor) ask(now time.Time, claims []Claim) {
 	g.asked = 0
 	for i := range claims {
 		g.asked += claims[i].Wish
+	}
+	if g.same++; math.Abs(g.asked-g.sameAsked) > changedAsked*g.sameAsked {
+		g.same, g.sameAsked = 0, g.asked
 	}
 	defer func() { g.cameras = len(claims) }()
 	if g.wait == 0 {
@@ -312,7 +322,12 @@ func (g *Governor) learn(w *Window) {
 	if w.Ages < fewSamples || w.Use > calmUse || g.allowed > 0 {
 		return
 	}
+	lasts := g.same >= lastingWindows
 	off, far := w.Age-g.ease, g.ease/4
+	if g.lasting && !lasts && off > 0 {
+		return
+	}
+	g.lasting = g.lasting || lasts && w.Use > littleUse
 	if off < -far {
 		g.younger++
 	} else {

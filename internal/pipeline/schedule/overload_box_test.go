@@ -104,11 +104,13 @@ func (r *rehearsal) run(t *testing.T, b *box) {
 	if s := b.governor.State(); s.Reducing {
 		t.Fatalf("at ease it reduces: %+v", s)
 	}
-	for range r.loaded - r.ease {
-		b.add(r.fps, r.asked, 1)
+	for _, c := range b.cameras {
+		b.remove(c)
 	}
-	for i, c := range b.cameras {
-		c.weight = []float64{1, 2, 4}[i%3]
+	b.cameras = nil
+	for i := range r.loaded { // one after the other, as decoders are set up
+		b.add(r.fps, r.asked, []float64{1, 2, 4}[i%3])
+		b.run(150 * time.Millisecond)
 	}
 	b.run(30 * time.Second)
 	fps, loaded := b.measure(80 * time.Second)
