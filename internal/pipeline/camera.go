@@ -51,6 +51,7 @@ type camera struct {
 	// owned by the decoding goroutine
 	pace      schedule.Pace
 	turn      schedule.Turn
+	before    time.Time // when the last picture was received
 	lastShown time.Time
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
@@ -174,29 +175,50 @@ func (c *camera) emit(f *framepool.Frame) {
 		return
 	}
 	c.lending.lend(f)
+	r := c.rhythm(received)
 	a := c.at.Load()
-	due := a != nil && a.lane != nil && c.due(received, a.st)
+	analysed := a != nil && a.lane != nil
+	due := analysed && c.due(received, r.due, a.st)
 	c.show(f, due, received)
-	if !due {
-		f.Release()
-		return
+	if analysed {
+		a.st.load.sent.Add(1)
 	}
+	switch {
+	case due:
+		c.offer(a, f, r)
+	case !analysed || !a.st.sched.newer(a.lane, f, r):
+		f.Release()
+	}
+}
+
+// offer has a frame analysed that is due. It consumes f.
+func (c *camera) offer(a *analysis, f *framepool.Frame, r rhythm) {
 	decoded := f.Meta().Decoded
-	replaced := a.st.sched.offer(a.lane, f)
+	missed := a.st.sched.offer(a.lane, f, r)
 	fps := 0.0
-	if replaced {
+	if missed {
 		c.drops.add(dropBusy)
 		if fps = c.rates().All; fps == 0 {
-			fps = c.limit.of(c.cfg.Detect.FPS)
+			fps = r.due
 		}
 	}
-	a.st.load.offered(c.turn.Offered(decoded, replaced, fps))
+	a.st.load.offered(c.turn.Offered(decoded, missed, fps))
+}
+
+// rhythm tells of the camera's pictures, one of which has come.
+func (c *camera) rhythm(received time.Time) rhythm {
+	r := rhythm{due: c.limit.of(c.cfg.Detect.FPS)}
+	if !c.before.IsZero() {
+		r.apart = received.Sub(c.before)
+	}
+	c.before = received
+	return r
 }
 
 // due says whether the picture is analysed, at the rate that the camera is set to
 // or the lower one that the governor leaves it.
-func (c *camera) due(received time.Time, s *station) bool {
-	c.pace.SetRate(c.limit.of(c.cfg.Detect.FPS), received)
+func (c *camera) due(received time.Time, fps float64, s *station) bool {
+	c.pace.SetRate(fps, received)
 	return c.pace.DueUnless(received, s.crowded)
 }
 

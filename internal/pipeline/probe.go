@@ -117,7 +117,7 @@ func (s *station) try(ctx context.Context, f *framepool.Frame, score float32) ([
 	}
 	a.join()
 	defer a.leave()
-	s.sched.offer(a.lane, f.Retain())
+	s.sched.offer(a.lane, f.Retain(), rhythm{})
 	select {
 	case r := <-a.probe.out:
 		return r.found, r.err

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"edgecam/framepool"
@@ -22,6 +23,12 @@ type job struct {
 	frame *framepool.Frame
 }
 
+// rhythm is how a camera's pictures come. The zero value says that nothing is known.
+type rhythm struct {
+	apart time.Duration // from the picture before
+	due   float64       // of them a second, 0 = all
+}
+
 // scheduler hands the newest frame of each waiting camera to the workers of one
 // engine, the earliest deadline first. Nothing queues behind it: a camera that is
 // not served in time loses its older frame to the newer one, and keeps its turn.
@@ -33,9 +40,13 @@ type scheduler struct {
 	idle    *sync.Cond // workers without a batch wait here for the first frame
 	collect *sync.Cond // those with one in flight, for more frames or the time to begin
 	board   schedule.Board[*lane]
+	stopped bool
+	most    int // frames in a batch, while the engine chooses
 	room    int // frames that the batch that is collected holds
 	resting int // workers in idle
-	stopped bool
+	least   int // of those, while the engine chooses
+
+	choosing atomic.Bool // what board.Choosing says, for those without the lock
 }
 
 func newScheduler(now func() time.Time, budget time.Duration) *scheduler {
@@ -69,16 +80,59 @@ func (s *scheduler) remove(l *lane) {
 	l.box.Close()
 }
 
-// offer consumes f and reports whether an older frame had to give way.
-func (s *scheduler) offer(l *lane, f *framepool.Frame) (replaced bool) {
-	due := f.Meta().Received.Add(s.budget)
-	replaced = l.box.Put(f)
+// choose has the engine choose among the frames, or no more.
+func (s *scheduler) choose(c schedule.Choice, workers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.board.Offer(&l.place, due) {
+	s.board.Choose(c)
+	s.most, s.least = c.Most, 0
+	if c.Width > 0 {
+		s.least = workers - c.Width
+	}
+	s.choosing.Store(s.board.Choosing())
+	s.idle.Broadcast() // who waits for a young frame may not need one any more
+	s.collect.Broadcast()
+}
+
+// offer consumes f, which is due. It reports whether an older frame had to give way, and
+// a turn with it.
+func (s *scheduler) offer(l *lane, f *framepool.Frame, r rhythm) (missed bool) {
+	sent := s.sent(f.Meta(), r)
+	replaced := l.box.Put(f)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ready, owed := s.board.Offer(&l.place, sent)
+	if ready || s.board.Choosing() {
 		s.wakeLocked()
 	}
-	return replaced
+	return replaced && !owed
+}
+
+// newer offers a frame that is not due. It consumes it if it is taken all the same, as
+// an engine that chooses takes the newest. The frame that gives way to it was due, and
+// counts as this one does not: nothing is lost.
+func (s *scheduler) newer(l *lane, f *framepool.Frame, r rhythm) (taken bool) {
+	if !s.choosing.Load() {
+		return false
+	}
+	s.mu.Lock()
+	if taken = s.board.Newer(&l.place, s.sent(f.Meta(), r)); !taken {
+		s.mu.Unlock()
+		return false
+	}
+	old, ok := l.box.TryTake() // so that it is released without the lock
+	l.box.Put(f)
+	s.wakeLocked()
+	s.mu.Unlock()
+	if ok {
+		old.Release()
+	}
+	return true
+}
+
+// sent is what the board is told of a frame.
+func (s *scheduler) sent(m *framepool.Meta, r rhythm) schedule.Sent {
+	return schedule.Sent{Received: m.Received, Decoded: m.Decoded, Due: m.Received.Add(s.budget), Apart: r.apart, Rate: r.due}
 }
 
 // crowded says whether workers, of batches of up to most, have enough to do.
@@ -105,14 +159,22 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped {
-		if wait := f.Wait(s.now(), s.board.Len(), len(dst), s.board.Due()); wait > 0 {
+		now, room := s.now(), s.roomLocked(dst)
+		pressing, due := s.board.Pressing()
+		if wait := f.Wait(now, pressing, room, due); wait > 0 {
 			a.set(s, wait)
-			s.room = len(dst)
+			s.room = room
 			s.collect.Wait()
 			continue
 		}
-		if n := s.fillLocked(dst[:f.Fill(s.board.Len(), len(dst))]); n > 0 || f.Depth() > 0 {
-			return n, true
+		if f.Depth() > 0 || s.resting >= s.least {
+			waiting, later := s.board.Ready(now)
+			if n := s.fillLocked(dst[:f.Fill(waiting, room)], now); n > 0 || f.Depth() > 0 {
+				return n, true
+			}
+			if !later.IsZero() {
+				a.set(s, later.Sub(now))
+			}
 		}
 		s.resting++
 		s.idle.Wait()
@@ -121,9 +183,17 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 	return 0, false
 }
 
-func (s *scheduler) fillLocked(dst []job) (n int) {
+// roomLocked is how many frames the next batch holds.
+func (s *scheduler) roomLocked(dst []job) int {
+	if s.most > 0 {
+		return min(s.most, len(dst))
+	}
+	return len(dst)
+}
+
+func (s *scheduler) fillLocked(dst []job, now time.Time) (n int) {
 	for n < len(dst) {
-		next := s.board.Next()
+		next := s.board.Next(now)
 		if next == nil {
 			break
 		}
@@ -156,8 +226,8 @@ func (s *scheduler) stop() {
 	s.collect.Broadcast()
 }
 
-// alarm wakes the worker that collects a batch when it is time to begin it. It
-// belongs to the worker.
+// alarm wakes the worker that collects a batch when it is time to begin it, or one that
+// waits for a young frame when there will be none. It belongs to the worker.
 type alarm struct{ timer *time.Timer }
 
 func (a *alarm) set(s *scheduler, d time.Duration) {
@@ -168,6 +238,7 @@ func (a *alarm) set(s *scheduler, d time.Duration) {
 	a.timer = time.AfterFunc(d, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.idle.Broadcast()
 		s.collect.Broadcast()
 	})
 }

@@ -145,8 +145,8 @@ func (s *station) sick() string {
 // load counts what a station is asked and what it does, from one look at it to
 // the next.
 type load struct {
-	due, lost, analysed atomic.Int64
-	busy                atomic.Int64 // nanoseconds of engine time
+	sent, due, lost, analysed atomic.Int64
+	busy                      atomic.Int64 // nanoseconds of engine time
 
 	apart bool // the decoders are no part of what the engine works with, see published
 
@@ -197,7 +197,7 @@ func (l *load) published(m *framepool.Meta, at time.Time) {
 // take gives what was counted since it was called before, over a time of length.
 func (l *load) take(length, perPicture time.Duration, workers int) (w schedule.Window, utilisation float64) {
 	w = schedule.Window{
-		Length: length, Due: int(l.due.Swap(0)), Lost: int(l.lost.Swap(0)), Analysed: int(l.analysed.Swap(0)),
+		Length: length, Sent: int(l.sent.Swap(0)), Due: int(l.due.Swap(0)), Lost: int(l.lost.Swap(0)), Analysed: int(l.analysed.Swap(0)),
 	}
 	capacity := float64(length) * float64(workers)
 	// The load is told from what the pictures would cost in the best batches: an

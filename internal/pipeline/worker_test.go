@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"edgecam/framepool"
 	"edgecam/infer"
 	"edgecam/infer/track"
@@ -89,6 +91,7 @@ type line struct {
 	runners []*timedRunner
 	cameras []*camera
 	jitter  bool // pictures come half an interval early or late
+	choice  schedule.Choice
 	broker  *event.Broker
 }
 
@@ -123,12 +126,25 @@ func newLine(workers, most, cameras int, timed func() *timedRunner) *line {
 	return l
 }
 
+// work runs the station: without its governor where the line has its choice.
+func (l *line) work(ctx context.Context) error {
+	if l.choice.Young == 0 {
+		return l.run(ctx, func() []*camera { return nil })
+	}
+	l.sched.choose(l.choice, len(l.workers))
+	var workers errgroup.Group
+	for _, w := range l.workers {
+		workers.Go(func() error { return w.run(ctx) })
+	}
+	return workers.Wait()
+}
+
 // play runs the line with cameras of fps for a time and gives what was published.
 func (l *line) play(t *testing.T, fps int, d time.Duration) map[string][]*event.Detection {
 	t.Helper()
 	var running, sending sync.WaitGroup
 	running.Go(func() {
-		if err := l.run(t.Context(), func() []*camera { return nil }); err != nil {
+		if err := l.work(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -253,6 +269,60 @@ func TestWorkerFillsItsBatches(t *testing.T) {
 		})
 	}
 }
+
+// Under overload frames are as young as those that meet a free engine, on a card and on a
+// processor, and every camera has what it is left.
+func TestWorkerChoosesYoungFrames(t *testing.T) {
+	const fps, seconds = 30, 12
+	cases := map[string]struct {
+		workers, most, depth, cameras int
+		limit                         float64
+		choice                        schedule.Choice
+		cost                          func(int) time.Duration
+		p95                           float64
+	}{
+		"card":             {1, 16, 2, 26, 9, schedule.Choice{Young: 5 * time.Millisecond, Most: 2, Width: 1}, steps, 13},
+		"two workers":      {2, 1, 1, 10, 7, schedule.Choice{Young: 6 * time.Millisecond, Most: 1, Width: 2}, oneRun, 28},
+		"one of these two": {2, 1, 1, 10, 4, schedule.Choice{Young: 6 * time.Millisecond, Most: 1, Width: 1}, oneRun, 28},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLine(c.workers, c.most, c.cameras, func() *timedRunner { return &timedRunner{deep: c.depth, cost: c.cost} })
+				l.choice = c.choice
+				for i, cam := range l.cameras {
+					cam.limit.set(c.limit, "overload")
+					cam.pace = schedule.NewPace(0, schedule.Phase(i))
+				}
+				got := l.play(t, fps, seconds*time.Second)
+				inOrder(t, got)
+				for id, all := range got {
+					if n, want := float64(len(all)), seconds*c.limit; n < 0.95*want-1 || n > 1.05*want+1 {
+						t.Errorf("%s: %.0f analysed, want %.0f", id, n, want)
+					}
+				}
+				if ages := agesFrom(got, fps); ages[len(ages)*95/100] > c.p95 {
+					t.Errorf("age p95 %.1f ms", ages[len(ages)*95/100])
+				}
+				for _, r := range l.runners {
+					if len(r.sizes) > 0 && slices.Max(r.sizes) > c.choice.Most {
+						t.Errorf("batches of %d", slices.Max(r.sizes))
+					}
+				}
+				// Frames that give way to others that are not due are no loss.
+				lost := uint64(0)
+				for _, cam := range l.cameras {
+					lost += cam.drops.n[dropBusy].Load()
+				}
+				if due := l.load.due.Load(); lost > uint64(due)/50 || l.load.sent.Load() != fps*seconds*int64(c.cameras) {
+					t.Errorf("%d of %d lost; %d sent", lost, due, l.load.sent.Load())
+				}
+			})
+		})
+	}
+}
+
+func oneRun(int) time.Duration { return 20 * time.Millisecond }
 
 // An engine that was slow for a while is not waited for any longer than it takes now:
 // whoever begins the next batch when this one is predicted to end finds it ended, and
@@ -422,7 +492,7 @@ func BenchmarkScheduler(b *testing.B) {
 	for i := range lanes {
 		lanes[i] = s.add(&analysis{cam: &camera{}})
 		frames[i] = testFrame("cam", 1)
-		s.offer(lanes[i], frames[i].Retain())
+		s.offer(lanes[i], frames[i].Retain(), rhythm{})
 	}
 	jobs := make([]job, 64)
 	b.ReportAllocs()
@@ -430,7 +500,7 @@ func BenchmarkScheduler(b *testing.B) {
 		n, _ := s.take(jobs, flight, &wake)
 		for _, j := range jobs[:n] {
 			s.done(j.lane)
-			s.offer(j.lane, j.frame) // the next frame, without the cost of making one
+			s.offer(j.lane, j.frame, rhythm{}) // the next frame, without the cost of making one
 		}
 		done += n
 	}

@@ -12,26 +12,30 @@ import (
 func BenchmarkBoard(b *testing.B) {
 	lanes := make([]schedule.Lane[int], 300)
 	board := schedule.Board[int]{PerLane: 2}
+	offer := func(l *schedule.Lane[int], at time.Time) {
+		board.Offer(l, schedule.Sent{Received: at, Decoded: at, Due: at.Add(80 * time.Millisecond)})
+	}
 	times := schedule.NewTimes(64)
 	times.Observe(64, 10*time.Millisecond)
 	flight := schedule.NewFlight(times)
 	now := time.Now()
 	for i := range lanes {
-		board.Offer(&lanes[i], now.Add(time.Duration(i)*time.Microsecond))
+		offer(&lanes[i], now.Add(time.Duration(i)*time.Microsecond))
 	}
 	batch := make([]*schedule.Lane[int], 0, 64)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		now = now.Add(100 * time.Microsecond)
-		flight.Wait(now, board.Len(), 64, board.Due())
-		l := board.Next()
+		waiting, due := board.Pressing()
+		flight.Wait(now, waiting, 64, due)
+		l := board.Next(now)
 		if batch = append(batch, l); len(batch) < 64 {
-			board.Offer(l, now.Add(80*time.Millisecond))
+			offer(l, now)
 			continue
 		}
 		flight.Begun(64, now, now, false)
 		for _, l := range batch {
-			board.Offer(l, now.Add(80*time.Millisecond))
+			offer(l, now)
 			board.Done(l)
 		}
 		flight.Finished(now, true, 0)

@@ -7,6 +7,7 @@ import "time"
 type Lane[T any] struct {
 	Of T
 
+	chosen
 	due     time.Time // deadline of the turn that is waited for
 	waiting bool      // a frame waits
 	held    int       // frames that are being worked on
@@ -25,40 +26,56 @@ type Board[T any] struct {
 	// to 1.
 	PerLane int
 
-	heap []*Lane[T]
+	heap  []*Lane[T]
+	young time.Duration // of the Choice
 }
 
 // Len is how many lanes wait and may be served.
 func (b *Board[T]) Len() int { return len(b.heap) }
 
-// Due is the earliest deadline of those, the zero time if there is none.
-func (b *Board[T]) Due() time.Time {
-	if len(b.heap) == 0 {
-		return time.Time{}
+// Pressing is how many frames may have a batch begun before the engine is free, and the
+// earliest deadline of those, the zero time if there are none. With a choice there are
+// none: whoever begins later has younger ones.
+func (b *Board[T]) Pressing() (n int, due time.Time) {
+	if len(b.heap) == 0 || b.young > 0 {
+		return 0, due
 	}
-	return b.heap[0].due
+	return len(b.heap), b.heap[0].due
 }
 
-// Offer notes that a frame waits in l, to be done at due. One that waited there
-// before has given way, and its deadline stays. It reports whether the lane may be
-// served only now.
-func (b *Board[T]) Offer(l *Lane[T], due time.Time) (ready bool) {
+// Offer notes that a frame waits in l that is due. One that waited there before has given
+// way, and its deadline stays. ready reports whether the lane may be served only now, and
+// owed whether the turn that was missed is made up for, see Choice.
+func (b *Board[T]) Offer(l *Lane[T], s Sent) (ready, owed bool) {
 	if l.closed {
-		return false
+		return false, false
 	}
-	if !l.waiting {
-		l.waiting, l.due = true, due
+	if l.waiting {
+		l.tries++
+		owed = b.young > 0 && l.owed < mostOwed
+	} else {
+		l.wait(s)
 	}
-	return b.queue(l)
+	if owed {
+		l.owed++
+	}
+	if b.young == 0 {
+		l.owed = 0
+	}
+	l.saw(s)
+	return b.queue(l), owed
 }
 
-// Next takes the lane out that is the first to be served, nil if none waits. Its
-// frame is being worked on until Done.
-func (b *Board[T]) Next() *Lane[T] {
-	if len(b.heap) == 0 {
+// wait has a turn begin.
+func (l *Lane[T]) wait(s Sent) { l.waiting, l.due, l.tries = true, s.Due, 0 }
+
+// Next takes the lane out that is the first to be served, nil if there is none. Its frame
+// is being worked on until Done.
+func (b *Board[T]) Next(now time.Time) *Lane[T] {
+	l := b.first(now)
+	if l == nil {
 		return nil
 	}
-	l := b.heap[0]
 	b.unqueue(l)
 	l.waiting = false
 	l.held++

@@ -116,14 +116,19 @@ func TestEarliestDeadlineFirst(t *testing.T) {
 			l = &schedule.Lane[string]{Of: name}
 			lanes[name] = l
 		}
-		return board.Offer(l, at.Add(due))
+		ready, _ := board.Offer(l, schedule.Sent{Received: at, Decoded: at, Due: at.Add(due)})
+		return ready
 	}
 	next := func() string {
-		l := board.Next()
+		l := board.Next(at)
 		if l == nil {
 			return ""
 		}
 		return l.Of
+	}
+	due := func() time.Time {
+		_, due := board.Pressing()
+		return due
 	}
 	for i, ready := range []bool{offer("c", 30), offer("a", 10), offer("b", 20), offer("d", 5)} {
 		if !ready {
@@ -133,8 +138,8 @@ func TestEarliestDeadlineFirst(t *testing.T) {
 	if offer("d", 90) {
 		t.Error("a lane that waits is ready once more")
 	}
-	if got := next(); got != "d" || !board.Due().Equal(at.Add(10)) {
-		t.Errorf("first %q, then due at %v: a newer frame cost the lane its turn", got, board.Due())
+	if got := next(); got != "d" || !due().Equal(at.Add(10)) {
+		t.Errorf("first %q, then due at %v: a newer frame cost the lane its turn", got, due())
 	}
 	if offer("d", 1) {
 		t.Error("a lane is served twice at once")

@@ -31,6 +31,10 @@ type box struct {
 	ages   schedule.Tail
 
 	batches map[int]int // by size
+	choice  schedule.Choice
+
+	noise func(cost time.Duration) time.Duration // what a run takes in truth, nil = cost
+	late  func() time.Duration                   // what the next picture is behind, nil = the camera's lag
 }
 
 // cam is a camera.
@@ -191,9 +195,12 @@ func (b *box) nextEvent() time.Time {
 		if len(e.begun) == 0 || len(e.begun) >= e.depth {
 			continue
 		}
-		if wait := e.flight.Wait(b.now, b.board.Len(), e.most, b.board.Due()); wait > 0 && b.now.Add(wait).Before(at) {
+		if wait := b.wait(e); wait > 0 && b.now.Add(wait).Before(at) {
 			at = b.now.Add(wait)
 		}
+	}
+	if _, later := b.board.Ready(b.now); later.After(b.now) && later.Before(at) {
+		at = later
 	}
 	if at.Before(b.now) {
 		return b.now
@@ -216,9 +223,17 @@ func (b *box) arrivals() {
 func (b *box) arrive(c *cam) {
 	f := frame{received: c.received, decoded: c.next}
 	c.sent++
+	b.window.Sent++
 	jitter := (b.random.Float64() - 0.5) * 0.3
 	c.received = c.origin.Add(time.Duration((float64(c.sent) + jitter) / c.fps * float64(time.Second)))
+	sent := schedule.Sent{Received: f.received, Decoded: f.decoded, Due: f.received.Add(b.budget)}
+	if !c.newest.received.IsZero() {
+		sent.Apart = f.received.Sub(c.newest.received)
+	}
 	c.newest = f // the decoder is at it no more
+	if b.late != nil {
+		c.lag = b.late()
+	}
 	c.next = c.out(c.received)
 	asked := c.asked
 	if c.limit > 0 && (asked == 0 || c.limit < asked) {
@@ -228,10 +243,16 @@ func (b *box) arrive(c *cam) {
 		return
 	}
 	c.pace.SetRate(asked, f.received)
-	if !c.pace.DueUnless(f.received, b.crowded) {
+	sent.Rate = asked
+	due := c.pace.DueUnless(f.received, b.crowded)
+	if !due {
+		if b.board.Newer(&c.lane, sent) {
+			c.waits, c.waiting = true, f
+		}
 		return
 	}
-	due, missed := c.turn.Offered(f.decoded, c.waits, c.fps)
+	_, owed := b.board.Offer(&c.lane, sent)
+	due, missed := c.turn.Offered(f.decoded, c.waits && !owed, c.fps)
 	if due {
 		b.window.Due++
 	}
@@ -240,17 +261,38 @@ func (b *box) arrive(c *cam) {
 		b.window.Lost++
 	}
 	c.waits, c.waiting = true, f
-	b.board.Offer(&c.lane, f.received.Add(b.budget))
+}
+
+// wait is how long an engine's next batch stays open.
+func (b *box) wait(e *engine) time.Duration {
+	n, due := b.board.Pressing()
+	return e.flight.Wait(b.now, n, b.room(e), due)
+}
+
+// wide says whether one more worker may be busy, if e is not.
+func (b *box) wide(e *engine) bool {
+	return len(e.begun) > 0 || b.choice.Width == 0 || b.busy() < b.choice.Width
+}
+
+func (b *box) busy() (n int) {
+	for _, e := range b.workers {
+		if len(e.begun) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// room is what an engine's batch holds.
+func (b *box) room(e *engine) int {
+	if b.board.Choosing() {
+		return b.choice.Most
+	}
+	return e.most
 }
 
 func (b *box) crowded() bool {
-	busy := 0
-	for _, e := range b.workers {
-		if len(e.begun) > 0 {
-			busy++
-		}
-	}
-	return schedule.Crowded(b.board.Len(), busy, len(b.workers), b.workers[0].most)
+	return schedule.Crowded(b.board.Len(), b.busy(), len(b.workers), b.workers[0].most)
 }
 
 // work ends what has ended and begins what is to be begun, until nothing of both is
@@ -263,7 +305,7 @@ func (b *box) work() {
 				b.finish(e)
 				changed = true
 			}
-			if len(e.begun) < e.depth && b.board.Len() > 0 && e.flight.Wait(b.now, b.board.Len(), e.most, b.board.Due()) == 0 {
+			if n, _ := b.board.Ready(b.now); n > 0 && len(e.begun) < e.depth && b.wait(e) == 0 && b.wide(e) {
 				b.begin(e)
 				changed = true
 			}
@@ -273,8 +315,9 @@ func (b *box) work() {
 
 func (b *box) begin(e *engine) {
 	f := &flown{}
-	for len(f.cams) < e.most {
-		l := b.board.Next()
+	waiting, _ := b.board.Ready(b.now)
+	for room := e.flight.Fill(waiting, b.room(e)); len(f.cams) < room; {
+		l := b.board.Next(b.now)
 		if l == nil {
 			break
 		}
@@ -290,7 +333,11 @@ func (b *box) begin(e *engine) {
 	if part := e.free.Sub(b.start) % (100 * time.Millisecond); part < b.held {
 		e.free = e.free.Add(b.held - part)
 	}
-	e.free = e.free.Add(time.Duration(b.slow * float64(e.cost(n))))
+	cost := time.Duration(b.slow * float64(e.cost(n)))
+	if b.noise != nil {
+		cost = b.noise(cost)
+	}
+	e.free = e.free.Add(cost)
 	f.end = e.free
 	e.begun = append(e.begun, f)
 	b.batches[n]++
@@ -335,6 +382,8 @@ func (b *box) govern() {
 	for i, c := range live {
 		c.limit = claims[i].Limit(b.governor.Level())
 	}
+	b.choice = b.times.Choice(b.governor.State(), w, len(b.workers))
+	b.board.Choose(b.choice)
 	b.window = schedule.Window{}
 	b.ages.Reset()
 	b.tick = b.tick.Add(time.Second)

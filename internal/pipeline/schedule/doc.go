@@ -7,7 +7,7 @@
 // internal/pipeline asks it, and nobody else. Board orders the cameras that wait,
 // Flight says when a batch is to be begun, Times is what both know of the engine,
 // Pace picks a camera's pictures at a rate, Turn tells which of them the engine missed,
-// Governor lowers rates under overload,
+// Governor lowers rates under overload, Choice is which pictures are taken then,
 // SkipFor says what need not even be decoded, Place and Balance spread cameras
 // over devices.
 //

@@ -23,6 +23,10 @@ const (
 	// learned there is replaced by what is seen with moreUse on top. Above it the age
 	// grows with the load, by steps that a burst of old frames does not spoil.
 	littleUse, moreUse = 0.2, 0.05
+	// lastingWindows is how many windows in a row must ask for the same, but for
+	// changedAsked, for a load that lasts. What was learned at one is not spoiled by older
+	// frames on the way to another: that may be the way into an overload.
+	lastingWindows, changedAsked = 5, 0.05
 	// sureSamples tell an age well enough to go by it alone; fewer are averaged with
 	// those of the windows before.
 	sureSamples = 100
@@ -30,6 +34,8 @@ const (
 	// fewLost is the part of the due frames that may give way to newer ones
 	// unnoticed; manyLost makes it act at once.
 	fewLost, manyLost = 0.02, 0.15
+	// fewestLost are needed to tell a part: one now and then is chance.
+	fewestLost = 2
 	// oldAge is how much older than at ease the oldest frames may be; the promise
 	// is 1.2, and a measured age is exact to 5 %.
 	oldAge = 1.15
@@ -38,6 +44,9 @@ const (
 
 	// patient is how many windows must be bad, or good, before it acts.
 	badWindows, goodWindows = 2, 3
+	// steadyWindows is how many must be good for more to be tried at a load that is good
+	// already: sizes of batches that are not run now may be cheaper than the load says.
+	steadyWindows = 8
 	// heldWindows is how many must be bad where the engine has room by its load: then
 	// something holds it up, as decoders do that are set up, and that passes by itself.
 	heldWindows = 5
@@ -56,11 +65,14 @@ const (
 	otherAsked = 0.1
 	// cheaper is a cost of a picture that shows that the engine has got faster.
 	cheaper = 0.85
+	// besideCost is what a picture may cost more where runs and decoders share the cores.
+	besideCost = 1.25
 )
 
 // Window is what happened on one engine since the window before.
 type Window struct {
 	Length   time.Duration
+	Sent     int           // frames that the cameras gave
 	Due      int           // frames that their cameras' rates picked
 	Lost     int           // of those: gave way to newer ones, or got too old, as the engine was late
 	Analysed int           // frames that were inferred
@@ -72,7 +84,7 @@ type Window struct {
 }
 
 func (w *Window) lost() float64 {
-	if w.Due == 0 {
+	if w.Due == 0 || w.Lost < fewestLost {
 		return 0
 	}
 	return min(float64(w.Lost)/float64(w.Due), 1) // some were due in the window before
@@ -100,10 +112,14 @@ type Governor struct {
 	since   time.Time
 
 	bad, good int
+	trying    bool          // it has just gone beyond what the load says
 	ease      time.Duration // age at ease, 0 = not known
 	easeUse   float64       // the load then
 	easeRate  float64       // the pictures a second
 	easeCost  float64       // and what one cost
+	lasting   bool          // that was a load that lasted
+	same      int           // windows in a row that ask for about as much as sameAsked
+	sameAsked float64
 	age       time.Duration // of late, 0 = not known
 	younger   int           // windows in a row with far younger frames than at ease
 
@@ -114,6 +130,7 @@ type Governor struct {
 	probeAt time.Time
 	wait    time.Duration
 	found   float64 // what was asked for then
+	cameras int     // of the window before
 	asked   float64
 }
 
@@ -163,12 +180,10 @@ func (g *Governor) Step(now time.Time, w Window, claims []Claim) (changed bool) 
 	default:
 		g.bad = 0
 		g.learn(&w)
-		if reducing && w.Use < lowUse {
-			if g.good++; g.good >= goodWindows || w.Use < idleUse {
-				g.raise(now, &w)
-			}
-		} else {
-			g.good = 0
+		g.good++
+		g.trying = g.trying && g.good < goodWindows
+		if reducing && g.good >= g.calm(&w) {
+			g.raise(now, &w)
 		}
 	}
 	if g.allowed >= g.asked {
@@ -189,11 +204,15 @@ func (g *Governor) ask(now time.Time, claims []Claim) {
 	for i := range claims {
 		g.asked += claims[i].Wish
 	}
+	if g.same++; math.Abs(g.asked-g.sameAsked) > changedAsked*g.sameAsked {
+		g.same, g.sameAsked = 0, g.asked
+	}
+	defer func() { g.cameras = len(claims) }()
 	if g.wait == 0 {
 		return
 	}
 	calm := g.allowed == 0 && now.Sub(g.probeAt) > longestWait
-	if calm || math.Abs(g.asked-g.found) > otherAsked*g.found {
+	if calm || len(claims) != g.cameras || math.Abs(g.asked-g.found) > otherAsked*g.found {
 		g.ceiling, g.wait = 0, 0
 	}
 }
@@ -228,7 +247,7 @@ func (g *Governor) judge(w *Window, bad bool) {
 
 // room says whether the engine could do all that is asked for, by what its pictures
 // cost before it was held up.
-func (g *Governor) room(w *Window) bool { return w.Use < goodUse && g.fair*g.asked < lowUse }
+func (g *Governor) room(w *Window) bool { return w.Use < goodUse && g.fair*g.asked < goodUse }
 
 // patience is how many windows in a row must be bad before it acts.
 func (g *Governor) patience(w *Window) int {
@@ -239,6 +258,19 @@ func (g *Governor) patience(w *Window) int {
 		return 1
 	}
 	return badWindows
+}
+
+// calm is how many windows in a row must be good before more is allowed.
+func (g *Governor) calm(w *Window) int {
+	switch {
+	case w.Use < idleUse:
+		return 1
+	case w.Use < lowUse:
+		return goodWindows
+	case w.Use < mildStep*highUse:
+		return steadyWindows
+	}
+	return math.MaxInt
 }
 
 // fits says whether all that is asked for would be no overload. How old the frames
@@ -290,7 +322,12 @@ func (g *Governor) learn(w *Window) {
 	if w.Ages < fewSamples || w.Use > calmUse || g.allowed > 0 {
 		return
 	}
+	lasts := g.same >= lastingWindows
 	off, far := w.Age-g.ease, g.ease/4
+	if g.lasting && !lasts && off > 0 {
+		return
+	}
+	g.lasting = g.lasting || lasts && w.Use > littleUse
 	if off < -far {
 		g.younger++
 	} else {
@@ -314,13 +351,14 @@ func (g *Governor) learn(w *Window) {
 	g.easeCost = g.usual
 }
 
-// easeNow is the age at ease of an engine as fast as it is now: what a slower one
-// makes older, a lower rate makes no younger.
+// easeNow is the age at ease of an engine as fast as it is now: what a slower one makes
+// older, a lower rate makes no younger. Runs beside each other are slower too, and that a
+// lower rate does mend.
 func (g *Governor) easeNow(w *Window) time.Duration {
 	if g.easeCost == 0 {
 		return g.ease
 	}
-	return time.Duration(float64(g.ease) * max(w.cost()/g.easeCost, 1))
+	return time.Duration(float64(g.ease) * max(w.cost()/(g.easeCost*besideCost), 1))
 }
 
 func (g *Governor) lower(now time.Time, w *Window, why string) {
@@ -339,20 +377,20 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 	// Far over the good load it goes there at once. Otherwise it feels its way,
 	// as something else than the engine is short.
 	step := mildStep
-	if w.Use > goodUse {
+	if w.Use > goodUse && !g.trying {
 		step = min(max(goodUse/w.Use, lowestStep), mildStep)
 	} else if !heldUp {
 		g.remember(now, base, w)
 	}
 	g.allowed, g.reason = base*step, why
-	g.bad, g.good, g.age = 0, 0, 0
+	g.bad, g.good, g.age, g.trying = 0, 0, 0, false
 }
 
 // remember keeps it from going back to a rate at once that is too much although
 // the engine seems to have room.
 func (g *Governor) remember(now time.Time, rate float64, w *Window) {
 	first := firstWait
-	if g.room(w) {
+	if g.room(w) || w.Use < ageHeld {
 		first = roomWait
 	}
 	g.wait = min(max(2*g.wait, first), longestWait)
@@ -364,6 +402,8 @@ func (g *Governor) raise(now time.Time, w *Window) {
 	switch {
 	case w.Use > 0 && w.Use < idleUse:
 		step = idleStep
+	case w.Use > lowUse:
+		step, g.trying = 1/mildStep, true
 	case w.Use > 0:
 		step = min(goodUse/w.Use, highestStep)
 	}
@@ -374,5 +414,8 @@ func (g *Governor) raise(now time.Time, w *Window) {
 	if g.ceiling > 0 && next > mildStep*g.ceiling && now.Before(g.probeAt) {
 		next = max(g.allowed, mildStep*g.ceiling)
 	}
-	g.allowed = next
+	g.allowed, g.good = next, min(g.good, goodWindows)
+	if g.trying {
+		g.good = 0
+	}
 }

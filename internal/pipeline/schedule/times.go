@@ -18,6 +18,8 @@ const (
 	// measureEvery is which batch is run in a size that seems dear, to see whether it
 	// still is.
 	measureEvery = 16
+	// restsAfter is how many batches of other sizes make one that is not run any more.
+	restsAfter = 8
 )
 
 // Times keeps how long the engine takes for a batch. Engines run batches of a few
@@ -28,6 +30,8 @@ type Times struct {
 
 	mu       sync.Mutex
 	estimate [maxBuckets]time.Duration // guarded by mu; by bucket, 0 = not known
+	ran      [maxBuckets]int           // guarded by mu; the last batch of each, by number
+	batches  int                       // guarded by mu
 	left     int                       // guarded by mu; how often Fill would have left some
 }
 
@@ -52,13 +56,26 @@ func (t *Times) Observe(n int, took time.Duration) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := &t.estimate[t.bucket(n)]
+	k := t.bucket(n)
+	t.batches++
+	t.ran[k] = t.batches
+	e := &t.estimate[k]
 	if *e == 0 {
 		*e = took
 		return
 	}
+	before := *e
 	took = min(took, outlier**e)
 	*e += time.Duration(smooth * float64(took-*e))
+	t.followLocked(k, float64(*e)/float64(before))
+}
+
+// followLocked has larger sizes that are not run any more follow bucket k, whose estimate
+// has changed by a factor: it is the engine that has got slower or faster.
+func (t *Times) followLocked(k int, factor float64) {
+	for k++; k < maxBuckets && t.batches-t.ran[k] > restsAfter; k++ {
+		t.estimate[k] = time.Duration(factor * float64(t.estimate[k]))
+	}
 }
 
 // ObserveAtMost notes that a batch of n took no longer than that. How long it
