@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ type Card interface {
 // for it but [Closer.Close]. It closes one at a time, in the order in which they were
 // given up, in the place where decoders are set up. Hundreds that are closed at
 // once hold the driver's locks for seconds, in which nobody else has an answer of the
-// card.
+// card. Those of a lost card, which may hang, are closed apart from it and after a grace.
 //
 // Decoders hold the card until their closing has returned. Where the context itself is
 // gone nothing of it is called any more, and what is left of the decoders is abandoned.
@@ -45,6 +46,7 @@ type Closer struct {
 	mu    sync.Mutex
 	open  int           // guarded by mu
 	jobs  int           // guarded by mu; that wait or are under way
+	given int           // guarded by mu; jobs in all
 	idle  chan struct{} // guarded by mu; closed while there are none, nil before the first
 	grace grace         // guarded by mu
 }
@@ -52,8 +54,15 @@ type Closer struct {
 // grace is the time for which nothing of a lost card is closed: its cameras get decoders
 // on others first, and the driver closes none while it sets one up, on whatever card.
 type grace struct {
-	begun, over bool
-	jobs        []func() // that wait for its end
+	begun bool
+	jobs  []job   // that wait for its end
+	after *SetUps // where they are done from then on; nil before
+}
+
+// job is something that is closed.
+type job struct {
+	number int // in the order in which they were given up
+	do     func()
 }
 
 // NewCloser makes the closer of a card, with the queue in front of its decoders. It
@@ -129,8 +138,10 @@ func (c *Closer) later(f, then func()) {
 	if c.jobs++; c.jobs == 1 {
 		c.idle = make(chan struct{})
 	}
+	c.given++
+	number := c.given
 	c.mu.Unlock()
-	c.submit(func() {
+	c.submit(job{number, func() {
 		if !c.contextGone() {
 			c.call(f)
 		}
@@ -140,32 +151,52 @@ func (c *Closer) later(f, then func()) {
 		if c.jobs--; c.jobs == 0 {
 			close(c.idle)
 		}
-	})
+	}})
 }
 
-// submit has a job done in its turn. The first job of a lost card begins its grace.
-func (c *Closer) submit(job func()) {
+// submit has a job done in its turn.
+func (c *Closer) submit(j job) {
+	if c.postpone(j) {
+		return
+	}
+	c.queue.SetUps().Later(func() {
+		if !c.postpone(j) { // the card may have been lost before the turn came
+			j.do()
+		}
+	}, c.card.Lost())
+}
+
+// postpone takes in a job of a lost card whose context is there, to be done after the
+// grace. The first one begins it.
+func (c *Closer) postpone(j job) bool {
+	if !isLost(c.card.Lost()) || c.contextGone() {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := &c.grace
-	if g.over || !isLost(c.card.Lost()) || c.contextGone() {
-		c.queue.SetUps().Later(job)
-		return
+	if g.after != nil {
+		g.after.Later(j.do, nil)
+		return true
 	}
-	g.jobs = append(g.jobs, job)
+	g.jobs = append(g.jobs, j)
 	if !g.begun {
 		g.begun = true
 		time.AfterFunc(min(time.Duration(c.open)*c.queue.SetUps().Takes()*3/2, mostGrace), c.endGrace)
 	}
+	return true
 }
 
 func (c *Closer) endGrace() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, job := range c.grace.jobs {
-		c.queue.SetUps().Later(job)
+	g := &c.grace
+	g.after = NewSetUps()
+	slices.SortFunc(g.jobs, func(a, b job) int { return a.number - b.number })
+	for _, j := range g.jobs {
+		g.after.Later(j.do, nil)
 	}
-	c.grace = grace{over: true}
+	g.jobs = nil
 }
 
 // call bounds a call into the driver: those that set decoders up wait behind it.

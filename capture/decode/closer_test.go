@@ -315,9 +315,9 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 		setUp := decode.Turn{SetUp: true}
 		var ends []func()
 		for range 3 {
-			q.Enter(setUp, nil)
+			leave := q.Enter(setUp, nil)
 			time.Sleep(time.Second) // bubble time
-			q.Leave(setUp)
+			leave()
 			end, err := closer.Take()
 			if err != nil {
 				t.Fatal(err)
@@ -332,9 +332,9 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 		}
 		other := decode.NewQueue(1, q.SetUps())
 		for range 3 {
-			other.Enter(setUp, nil)
+			leave := other.Enter(setUp, nil)
 			time.Sleep(time.Second)
-			other.Leave(setUp)
+			leave()
 		}
 		if took := time.Since(lost); took != 3*time.Second || len(closed) != 0 {
 			t.Errorf("the others are set up after %v, %d closed", took, len(closed))

@@ -206,10 +206,11 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 	d.dec.Strict(!d.gate.lenient && (d.gate.open || d.gate.suspect || u.randomAccess))
 	if q := d.turnstile(); q != nil {
 		t := Turn{Received: u.received, SetUp: d.engines[0].nvdec && !d.health.works && !d.health.setUp}
-		if !d.queued.enter(q, t, d.opts.Lost) {
+		leave := d.queued.enter(q, t, d.opts.Lost)
+		if leave == nil {
 			return errLost
 		}
-		defer q.Leave(t)
+		defer leave()
 		if err := d.gone(); err != nil { // while the turn came
 			return err
 		}

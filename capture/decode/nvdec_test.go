@@ -479,15 +479,13 @@ func TestNVDECLost(t *testing.T) {
 // turnstile counts who goes through.
 type turnstile struct{ setUps, in, out int }
 
-func (s *turnstile) Enter(t decode.Turn, _ <-chan struct{}) bool {
+func (s *turnstile) Enter(t decode.Turn, _ <-chan struct{}) (leave func()) {
 	s.in++
 	if t.SetUp {
 		s.setUps++
 	}
-	return true
+	return func() { s.out++ }
 }
-
-func (s *turnstile) Leave(decode.Turn) { s.out++ }
 
 // Each call goes through the turnstile of what decodes; the first one to the GPU
 // is its set-up.

@@ -11,10 +11,9 @@ import (
 // that are inside the GPU's driver, or decode in software, at once. Calls come
 // from the decoding goroutines.
 type Turnstile interface {
-	// Enter waits for the caller's turn. It is false when lost was closed before
-	// that: then Leave is not called.
-	Enter(t Turn, lost <-chan struct{}) bool
-	Leave(t Turn)
+	// Enter waits for the caller's turn, which ends with leave. leave is nil where lost was
+	// closed before the turn came.
+	Enter(t Turn, lost <-chan struct{}) (leave func())
 }
 
 // Turn is what a caller wants to be let in for.
@@ -31,6 +30,7 @@ type Turn struct {
 // thread. Safe for concurrent use.
 type Queue struct {
 	setUps *SetUps
+	leave  func() // q.left, bound once
 
 	mu      sync.Mutex
 	free    int
@@ -52,14 +52,16 @@ func NewQueue(places int, setUps *SetUps) *Queue {
 	if setUps == nil {
 		setUps = NewSetUps()
 	}
-	return &Queue{free: max(places, 1), setUps: setUps}
+	q := &Queue{free: max(places, 1), setUps: setUps}
+	q.leave = q.left
+	return q
 }
 
 // SetUps is where the decoders behind the queue are set up and closed.
 func (q *Queue) SetUps() *SetUps { return q.setUps }
 
 // Enter implements Turnstile.
-func (q *Queue) Enter(t Turn, lost <-chan struct{}) bool {
+func (q *Queue) Enter(t Turn, lost <-chan struct{}) (leave func()) {
 	if t.SetUp {
 		return q.setUps.enter(lost)
 	}
@@ -67,7 +69,7 @@ func (q *Queue) Enter(t Turn, lost <-chan struct{}) bool {
 	if q.free > 0 { // nothing is allocated for those who need not wait
 		q.free--
 		q.mu.Unlock()
-		return true
+		return q.leave
 	}
 	w := &waiter{turn: make(chan struct{}), received: t.Received, arrived: q.arrived}
 	q.arrived++
@@ -77,11 +79,11 @@ func (q *Queue) Enter(t Turn, lost <-chan struct{}) bool {
 	case <-w.turn:
 	case <-lost:
 		if !q.withdraw(w) {
-			q.Leave(t) // the place came at the same moment
+			q.left() // the place came at the same moment
 		}
-		return false
+		return nil
 	}
-	return true
+	return q.leave
 }
 
 // withdraw takes a waiter out; false when it has been given a place.
@@ -95,12 +97,8 @@ func (q *Queue) withdraw(w *waiter) bool {
 	return true
 }
 
-// Leave implements Turnstile.
-func (q *Queue) Leave(t Turn) {
-	if t.SetUp {
-		q.setUps.leave()
-		return
-	}
+// left gives a place to the next one.
+func (q *Queue) left() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {

@@ -22,13 +22,14 @@ type line struct {
 
 func (l *line) come(name string, t decode.Turn, work time.Duration) {
 	go func() {
-		if !l.q.Enter(t, l.lost) {
+		leave := l.q.Enter(t, l.lost)
+		if leave == nil {
 			l.note(name + " gave up")
 			return
 		}
 		l.note(name)
 		time.Sleep(work) // bubble time
-		l.q.Leave(t)
+		leave()
 	}()
 	synctest.Wait()
 }
@@ -114,8 +115,7 @@ func TestQueueIsFair(t *testing.T) {
 			wg.Go(func() {
 				// Half of them are greedy: they come back at once.
 				for time.Now().Before(end) {
-					turn := decode.Turn{Received: time.Now()}
-					q.Enter(turn, nil)
+					leave := q.Enter(decode.Turn{Received: time.Now()}, nil)
 					mu.Lock()
 					inside++
 					most = max(most, inside)
@@ -125,7 +125,7 @@ func TestQueueIsFair(t *testing.T) {
 					mu.Lock()
 					inside--
 					mu.Unlock()
-					q.Leave(turn)
+					leave()
 					if i%2 == 0 {
 						time.Sleep(time.Millisecond)
 					}

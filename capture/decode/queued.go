@@ -25,13 +25,13 @@ type queued struct {
 }
 
 // enter passes a turnstile.
-func (q *queued) enter(t Turnstile, turn Turn, lost <-chan struct{}) bool {
+func (q *queued) enter(t Turnstile, turn Turn, lost <-chan struct{}) (leave func()) {
 	began := max(time.Since(q.base), 1)
 	q.since.Store(int64(began))
-	ok := t.Enter(turn, lost)
+	leave = t.Enter(turn, lost)
 	q.since.Store(0)
 	q.total.Add(int64(time.Since(q.base) - began))
-	return ok
+	return leave
 }
 
 // Queued implements capture.Patient. It may be called from any goroutine.

@@ -8,99 +8,123 @@ import (
 
 // SetUps is the place in which decoders of GPUs are set up and closed, one at a time
 // and in the order in which they come. The driver holds its locks meanwhile, so that one
-// place serves all cards of a process. Safe for concurrent use.
+// place serves all cards of a process. A card that is lost does not keep it: whatever of
+// it hangs there, the others go on. Safe for concurrent use.
 type SetUps struct {
 	mu      sync.Mutex
-	taken   bool
-	waiting []*comer
-	took    time.Duration // that a set-up takes, smoothed
-	began   time.Time     // of what is inside
+	inside  *comer        // guarded by mu; nil = the place is free
+	waiting []*comer      // guarded by mu
+	took    time.Duration // guarded by mu; that a set-up takes, smoothed
 }
 
-// comer waits for the place.
+// comer is one that wants the place.
 type comer struct {
-	turn chan struct{} // closed when it has the place
-	run  func()        // in place of turn: what is done there
+	turn  chan struct{}   // closed when it has the place
+	run   func()          // in place of turn: what is done there
+	lost  <-chan struct{} // closed when its card is lost; nil = it has none
+	left  chan struct{}   // closed when the place is somebody else's
+	began time.Time       // when it got the place
 }
 
 // NewSetUps makes a place that is free.
 func NewSetUps() *SetUps { return &SetUps{} }
 
-// enter waits for the place; false when lost was closed before: then leave is not called.
-func (s *SetUps) enter(lost <-chan struct{}) bool {
-	c := &comer{turn: make(chan struct{})}
+// enter waits for the place, which leave gives back; nil where lost was closed before.
+func (s *SetUps) enter(lost <-chan struct{}) (leave func()) {
+	c := &comer{turn: make(chan struct{}), lost: lost, left: make(chan struct{})}
 	s.come(c)
 	select {
 	case <-c.turn:
 	case <-lost:
-		if !s.withdraw(c) {
-			s.pass() // the place came at the same moment
-		}
-		return false
+		s.withdraw(c)
+		return nil
 	}
-	return true
+	return func() {
+		s.note(time.Since(c.began))
+		s.pass(c)
+	}
 }
 
-// leave ends a set-up.
-func (s *SetUps) leave() {
+// note takes in how long a set-up took.
+func (s *SetUps) note(took time.Duration) {
 	s.mu.Lock()
-	took := time.Since(s.began)
+	defer s.mu.Unlock()
 	if s.took == 0 {
 		s.took = took
 	}
 	s.took += (took - s.took) / 8
-	s.mu.Unlock()
-	s.pass()
 }
 
 // Later has f called on a goroutine of its own, when its turn comes. It is for
-// closing decoders: one that closes makes room for one that is set up after it.
-func (s *SetUps) Later(f func()) { s.come(&comer{run: f}) }
+// closing decoders: one that closes makes room for one that is set up after it. lost is
+// closed when their card is lost.
+func (s *SetUps) Later(f func(), lost <-chan struct{}) {
+	s.come(&comer{run: f, lost: lost, left: make(chan struct{})})
+}
 
 func (s *SetUps) come(c *comer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, c)
-	if !s.taken {
+	if s.inside == nil {
 		s.nextLocked()
 	}
 }
 
-// withdraw takes out who waits; false when it has been given the place.
-func (s *SetUps) withdraw(c *comer) bool {
+// withdraw takes out one that waits, or that has just been given the place.
+func (s *SetUps) withdraw(c *comer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.Index(s.waiting, c)
-	if at < 0 {
-		return false
+	if at := slices.Index(s.waiting, c); at >= 0 {
+		s.waiting = slices.Delete(s.waiting, at, at+1)
+		return
 	}
-	s.waiting = slices.Delete(s.waiting, at, at+1)
-	return true
+	s.passLocked(c)
 }
 
-// pass gives the place to the next one.
-func (s *SetUps) pass() {
+// pass gives the place to the next one, if it is c's.
+func (s *SetUps) pass(c *comer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.passLocked(c)
+}
+
+func (s *SetUps) passLocked(c *comer) {
+	if s.inside != c {
+		return // its card was lost meanwhile
+	}
+	close(c.left)
 	s.nextLocked()
 }
 
 func (s *SetUps) nextLocked() {
-	s.taken = len(s.waiting) > 0
-	if !s.taken {
+	s.inside = nil
+	if len(s.waiting) == 0 {
 		return
 	}
 	c := s.waiting[0]
 	s.waiting = slices.Delete(s.waiting, 0, 1)
-	s.began = time.Now()
+	s.inside, c.began = c, time.Now()
+	if c.lost != nil {
+		go s.watch(c)
+	}
 	if c.run == nil {
 		close(c.turn)
 		return
 	}
 	go func() {
 		c.run()
-		s.pass()
+		s.pass(c)
 	}()
+}
+
+// watch passes the place on when the card is lost of the one that has it.
+func (s *SetUps) watch(c *comer) {
+	select {
+	case <-c.lost:
+		s.pass(c)
+	case <-c.left:
+	}
 }
 
 // Takes is how long a set-up takes, of late; 0 before the first.

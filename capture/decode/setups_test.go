@@ -3,6 +3,7 @@
 package decode_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +54,7 @@ func TestSetUpsLater(t *testing.T) {
 			l.q.SetUps().Later(func() {
 				l.note(name)
 				time.Sleep(takes) // bubble time
-			})
+			}, nil)
 			synctest.Wait()
 		}
 		later("close 1")
@@ -71,13 +72,52 @@ func TestSetUpsLater(t *testing.T) {
 		}
 		close(l.lost)
 		synctest.Wait()
-		l.want(t, "close 1", "decode", "close 2", "set up 1", "set up 2 gave up")
+		l.mu.Lock()
+		slices.Sort(l.in[4:]) // the place of the one inside is free too
+		l.mu.Unlock()
+		l.want(t, "close 1", "decode", "close 2", "set up 1", "close 3", "set up 2 gave up")
 		time.Sleep(takes)
-		synctest.Wait()
-		l.want(t, "close 1", "decode", "close 2", "set up 1", "set up 2 gave up", "close 3")
 		if got := l.q.SetUps().Takes(); got != takes {
 			t.Errorf("a set-up takes %v", got)
 		}
 		time.Sleep(takes)
 	})
+}
+
+// What hangs on a lost card keeps the place from nobody: neither a set-up nor a closing.
+// When it returns after all, it takes nothing from who has the place then.
+func TestSetUpsOfALostCard(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := decode.NewSetUps()
+			hung := &line{q: decode.NewQueue(1, s), lost: make(chan struct{})}
+			other := &line{q: decode.NewQueue(1, s)}
+			if closing {
+				s.Later(func() { time.Sleep(time.Hour) }, hung.lost)
+			} else {
+				hung.come("hangs", setUp(0), time.Hour)
+			}
+			hung.come("waits", setUp(0), time.Second)
+			other.come("first", setUp(0), time.Second)
+			other.come("second", setUp(0), 2*time.Hour)
+			other.come("third", setUp(0), time.Second)
+			other.want(t)
+			close(hung.lost)
+			synctest.Wait()
+			other.want(t, "first")
+			time.Sleep(2 * time.Second)
+			other.want(t, "first", "second")
+			time.Sleep(time.Hour + time.Minute) // what hung returns
+			other.want(t, "first", "second")
+			time.Sleep(time.Hour)
+			other.want(t, "first", "second", "third")
+			hung.mu.Lock()
+			in := slices.Clone(hung.in)
+			hung.mu.Unlock()
+			if !slices.Contains(in, "waits gave up") {
+				t.Errorf("of the lost card: %v", in)
+			}
+			time.Sleep(time.Second)
+		})
+	}
 }
