@@ -39,20 +39,22 @@ func (s *SetUps) enter(lost <-chan struct{}) (leave func()) {
 		s.withdraw(c)
 		return nil
 	}
-	return func() {
-		s.note(time.Since(c.began))
-		s.pass(c)
-	}
+	return func() { s.leave(c) }
 }
 
-// note takes in how long a set-up took.
-func (s *SetUps) note(took time.Duration) {
+// leave ends a set-up.
+func (s *SetUps) leave(c *comer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.inside != c {
+		return // its card was lost meanwhile, and it says nothing of others
+	}
+	took := time.Since(c.began)
 	if s.took == 0 {
 		s.took = took
 	}
 	s.took += (took - s.took) / 8
+	s.passLocked(c)
 }
 
 // Later has f called on a goroutine of its own, when its turn comes. It is for

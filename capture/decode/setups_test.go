@@ -77,8 +77,8 @@ func TestSetUpsLater(t *testing.T) {
 		l.mu.Unlock()
 		l.want(t, "close 1", "decode", "close 2", "set up 1", "close 3", "set up 2 gave up")
 		time.Sleep(takes)
-		if got := l.q.SetUps().Takes(); got != takes {
-			t.Errorf("a set-up takes %v", got)
+		if got := l.q.SetUps().Takes(); got != 0 {
+			t.Errorf("a set-up takes %v, by one of a lost card", got)
 		}
 		time.Sleep(takes)
 	})
