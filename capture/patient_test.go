@@ -77,6 +77,19 @@ func TestAdmit(t *testing.T) {
 		synctest.Wait()
 		r.stop(t)
 	})
+	// An attempt that ends without a picture is over, too.
+	synctest.Test(t, func(t *testing.T) {
+		before := started.Load()
+		r := start(t, func(int) scriptSource { return hanging }, func(r *rig) {
+			r.o.Admit = func(context.Context) (func(), error) { return func() { started.Add(1) }, nil }
+		})
+		time.Sleep(time.Minute)
+		attempts := r.Status().Attempts
+		if n := started.Load() - before; attempts < 3 || n < int64(attempts)-1 || n > int64(attempts) {
+			t.Errorf("told %d times in %d attempts", n, attempts)
+		}
+		r.stop(t)
+	})
 }
 
 // A camera with a picture every 25 seconds is left in peace once it is known to

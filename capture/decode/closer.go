@@ -10,9 +10,10 @@ import (
 	"edgecam/platform/cuda"
 )
 
-// closeLimit is how long the driver may take to close a decoder before the card
-// counts as lost: closing takes some 80 ms, and nothing sets one up meanwhile.
-const closeLimit = 30 * time.Second
+// callLimit is how long the driver may take to set up or to close a decoder before the
+// card counts as lost: either takes some 80 ms, and nothing else of any card is set up or
+// closed meanwhile.
+const callLimit = 10 * time.Second
 
 // mostGrace bounds how long the decoders of a lost card are left as they are.
 const mostGrace = 30 * time.Second
@@ -72,7 +73,7 @@ func NewCloser(q *Queue, card Card) (*Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Closer{queue: q, card: card, limit: closeLimit, end: end}, nil
+	return &Closer{queue: q, card: card, limit: callLimit, end: end}, nil
 }
 
 // Open counts the decoders that are open, or that are still being closed.
@@ -108,7 +109,7 @@ func (c *Closer) count(n int) {
 }
 
 // Close calls f, which closes what the decoders stand on, behind all that is being
-// closed, and waits for that; not for a card that is lost, and no longer than most: it
+// closed (on a lost card behind all that waits out its grace), and waits for that; not for a card that is lost, and no longer than most: it
 // is false where decoders were still being closed then. It is called once.
 func (c *Closer) Close(f func(), most time.Duration) bool {
 	c.later(f, c.end)
@@ -199,13 +200,21 @@ func (c *Closer) endGrace() {
 	g.jobs = nil
 }
 
-// call bounds a call into the driver: those that set decoders up wait behind it.
+// call bounds a call into the driver: others wait for the place behind it.
 func (c *Closer) call(f func()) {
-	late := time.AfterFunc(c.limit, func() {
-		c.card.Lose(&cuda.TimeoutError{Name: "close decoder", Limit: c.limit})
-	})
-	defer late.Stop()
+	defer c.bound("close decoder")()
 	f()
+}
+
+// bound gives the card up where a call of that name takes too long, until end is called.
+func (c *Closer) bound(name string) (end func()) {
+	if c == nil {
+		return func() {}
+	}
+	late := time.AfterFunc(c.limit, func() {
+		c.card.Lose(&cuda.TimeoutError{Name: name, Limit: c.limit})
+	})
+	return func() { late.Stop() }
 }
 
 // lost says that nothing but closing may call the card any more.

@@ -349,6 +349,38 @@ func TestCloserLetsOthersSetUp(t *testing.T) {
 	})
 }
 
+// A set-up that hangs loses its card, so that the cameras of others get theirs.
+func TestASetUpThatHangs(t *testing.T) {
+	fake := nvdectest.Run(t)
+	if fake == nil {
+		return
+	}
+	clip, dev, on := gops(t, "h264", 2), gpu(t), newLentCard()
+	setUps := decode.NewSetUps()
+	closer := on.closer(t, decode.NewQueue(1, setUps)).Within(50 * time.Millisecond)
+	fake.Set("create_hangs", 1)
+	defer fake.Set("create_hangs", 0)
+	d := forClip(t, clip, decode.Options{CUDA: dev, Decoder: "nvdec", Lost: on.Lost(), Closer: closer, Queue: decode.NewQueue(1, setUps)})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = d.Decode(unit(clip, 0), func(f *framepool.Frame) { f.Release() }) // it may give any error
+		d.Close()
+	}()
+	<-on.Lost()
+	other := decode.NewQueue(1, setUps)
+	other.Enter(decode.Turn{SetUp: true}, nil)() // it comes, although the call has not returned
+	select {
+	case <-ended:
+		t.Error("the set-up did not hang")
+	default:
+	}
+	fake.Set("create_hangs", 0)
+	<-ended
+	closer.Close(dev.Close, time.Minute)
+	on.free(t)
+}
+
 // The end of the program does not wait for hundreds of decoders.
 func TestCloserEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func (o Options) WithGuard(g framepool.Guard) Options {
 	return o
 }
 
-// Within bounds the closing of a decoder.
+// Within bounds the setting up and the closing of a decoder.
 func (c *Closer) Within(limit time.Duration) *Closer {
 	c.limit = limit
 	return c

@@ -211,6 +211,9 @@ func (d *Decoder) feed(u *unit, parts [][]byte) error {
 			return errLost
 		}
 		defer leave()
+		if t.SetUp {
+			defer d.opts.Closer.bound("set up decoder")()
+		}
 		if err := d.gone(); err != nil { // while the turn came
 			return err
 		}

@@ -51,7 +51,8 @@ type camera struct {
 	// owned by the decoding goroutine
 	pace      schedule.Pace
 	turn      schedule.Turn
-	before    time.Time // when the last picture was received
+	before    time.Time     // when the last picture left the decoder
+	apart     time.Duration // that pictures leave it, smoothed; 0 = not known
 	lastShown time.Time
 
 	lastInferred atomic.Int64 // of Meta.Received, monotonic nanoseconds since p.start
@@ -175,7 +176,7 @@ func (c *camera) emit(f *framepool.Frame) {
 		return
 	}
 	c.lending.lend(f)
-	r := c.rhythm(received)
+	r := c.rhythm(f.Meta().Decoded)
 	a := c.at.Load()
 	analysed := a != nil && a.lane != nil
 	due := analysed && c.due(received, r.due, a.st)
@@ -205,14 +206,20 @@ func (c *camera) offer(a *analysis, f *framepool.Frame, r rhythm) {
 	a.st.load.offered(c.turn.Offered(decoded, missed, fps))
 }
 
-// rhythm tells of the camera's pictures, one of which has come.
-func (c *camera) rhythm(received time.Time) rhythm {
-	r := rhythm{due: c.limit.of(c.cfg.Detect.FPS)}
+// rhythm tells of the camera's pictures, one of which has left the decoder. Where some
+// are told from later ones they leave it in another order than they were received in,
+// or two by two.
+func (c *camera) rhythm(decoded time.Time) rhythm {
+	const smooth = 8
 	if !c.before.IsZero() {
-		r.apart = received.Sub(c.before)
+		apart := decoded.Sub(c.before)
+		if c.apart == 0 {
+			c.apart = apart
+		}
+		c.apart += (apart - c.apart) / smooth
 	}
-	c.before = received
-	return r
+	c.before = decoded
+	return rhythm{apart: c.apart, due: c.limit.of(c.cfg.Detect.FPS)}
 }
 
 // due says whether the picture is analysed, at the rate that the camera is set to

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"edgecam/capture/decode"
 	"edgecam/framepool"
 	"edgecam/infer/model/fixture"
 	"edgecam/infer/ort"
@@ -65,6 +66,7 @@ func startCardsAs(t *testing.T, n, cameras int, of cardsOf, before ...func(*pipe
 		t.Fatal(err)
 	}
 	model := fixture.NewPictureStub().File(t)
+	setUps := decode.NewSetUps()
 	b := &cards{box: &box{sim: s, cfg: cfg, budget: framepool.NewBudget(1 << 30)}}
 	for i := range n {
 		card := testkit.NewCard(t)
@@ -73,7 +75,7 @@ func startCardsAs(t *testing.T, n, cameras int, of cardsOf, before ...func(*pipe
 			index = i
 		}
 		gpu, err := pipeline.OpenGPU(t.Context(), pipeline.GPUOptions{
-			Driver: cuda.New(cuda.Options{Library: card.Driver}), Codecs: of.nvdec,
+			Driver: cuda.New(cuda.Options{Library: card.Driver}), Codecs: of.nvdec, SetUps: setUps,
 			Card: platform.GPU{
 				Index: index, Name: "stand-in", UUID: fmt.Sprintf("GPU-%d", i), CanMapHost: true, HostRegisterSupported: true, NUMANode: -1,
 			},

@@ -103,7 +103,7 @@ func (s *station) governOnce(cameras []*camera, claims []schedule.Claim) []sched
 	g.utilisation = utilisation
 	g.governor.Step(now, window, claims)
 	state, level := g.governor.State(), g.governor.Level()
-	s.sched.choose(s.times.Choice(state, window, len(s.workers)), len(s.workers))
+	s.sched.choose(s.times.Choice(state, window, len(s.workers)))
 	for i, c := range cameras {
 		c.limit.set(claims[i].Limit(level), state.Reason)
 	}

@@ -220,6 +220,24 @@ func TestNVDECReloadClosesMany(t *testing.T) {
 	fake.CheckIdle(t)
 }
 
+// The driver sets up one decoder at a time, whatever the card.
+func TestNVDECCardsSetUpInTurn(t *testing.T) {
+	fake := nvdectest.Run(t)
+	if fake == nil {
+		return
+	}
+	fake.Set("strict", 1)
+	fake.Set("lock_us", 20000)
+	b, _, _ := startNVDEC(t, fake, 2, 10, "nvdec")
+	b.analysed(t)
+	b.decodedBy(t, "h264 (nvdec)")
+	if cameras, _ := b.on(t); cameras[0] != 5 || cameras[1] != 5 {
+		t.Errorf("cameras of the cards: %v", cameras)
+	}
+	b.stop()
+	fake.CheckIdle(t)
+}
+
 // A reload does not wait for cameras whose decoders do not come back from a lost card.
 func TestNVDECReloadOfALostCard(t *testing.T) {
 	fake := nvdectest.Run(t)

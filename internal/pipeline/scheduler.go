@@ -41,10 +41,13 @@ type scheduler struct {
 	collect *sync.Cond // those with one in flight, for more frames or the time to begin
 	board   schedule.Board[*lane]
 	stopped bool
-	most    int // frames in a batch, while the engine chooses
-	room    int // frames that the batch that is collected holds
-	resting int // workers in idle
-	least   int // of those, while the engine chooses
+	most    int       // frames in a batch, while the engine chooses
+	room    int       // frames that the batch that is collected holds
+	resting int       // workers in idle
+	width   int       // workers that may be busy at once, while the engine chooses; 0 = all
+	held    int       // frames that workers have
+	stuck   int       // of those, that they do not get on with
+	took    time.Time // when one took some last
 
 	choosing atomic.Bool // what board.Choosing says, for those without the lock
 }
@@ -81,14 +84,11 @@ func (s *scheduler) remove(l *lane) {
 }
 
 // choose has the engine choose among the frames, or no more.
-func (s *scheduler) choose(c schedule.Choice, workers int) {
+func (s *scheduler) choose(c schedule.Choice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.board.Choose(c)
-	s.most, s.least = c.Most, 0
-	if c.Width > 0 {
-		s.least = workers - c.Width
-	}
+	s.most, s.width = c.Most, c.Width
 	s.choosing.Store(s.board.Choosing())
 	s.idle.Broadcast() // who waits for a young frame may not need one any more
 	s.collect.Broadcast()
@@ -167,7 +167,7 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 			s.collect.Wait()
 			continue
 		}
-		if f.Depth() > 0 || s.resting >= s.least {
+		if f.Depth() > 0 || s.mayLocked(now) {
 			waiting, later := s.board.Ready(now)
 			if n := s.fillLocked(dst[:f.Fill(waiting, room)], now); n > 0 || f.Depth() > 0 {
 				return n, true
@@ -181,6 +181,19 @@ func (s *scheduler) take(dst []job, f *schedule.Flight, a *alarm) (n int, ok boo
 		s.resting--
 	}
 	return 0, false
+}
+
+// mayLocked says whether one more worker may be busy. Those that are must get on with
+// it: one that hangs in its engine, or never came up, keeps no other from working.
+func (s *scheduler) mayLocked(now time.Time) bool {
+	if s.width == 0 || s.held-s.stuck < s.width*s.most {
+		return true
+	}
+	if now.Sub(s.took) <= maxFrameAge {
+		return false
+	}
+	s.stuck = s.held
+	return true
 }
 
 // roomLocked is how many frames the next batch holds.
@@ -205,6 +218,9 @@ func (s *scheduler) fillLocked(dst []job, now time.Time) (n int) {
 		dst[n] = job{lane: next.Of, frame: f}
 		n++
 	}
+	if s.held += n; n > 0 {
+		s.took = now
+	}
 	return n
 }
 
@@ -212,7 +228,9 @@ func (s *scheduler) fillLocked(dst []job, now time.Time) (n int) {
 func (s *scheduler) done(l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.board.Done(&l.place) {
+	s.held--
+	s.stuck = min(s.stuck, s.held)
+	if s.board.Done(&l.place) || s.width > 0 {
 		s.wakeLocked()
 	}
 }

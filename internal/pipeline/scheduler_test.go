@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,7 +114,7 @@ func TestSchedulerWaitsForAYoungFrame(t *testing.T) {
 		} else {
 			f.Release()
 		}
-		s.choose(schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 1}, 1)
+		s.choose(schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 1})
 		jobs, wake := make([]job, 4), alarm{}
 		defer wake.stop()
 		take := func(want uint64, at time.Duration) {
@@ -141,9 +142,45 @@ func TestSchedulerWaitsForAYoungFrame(t *testing.T) {
 		take(4, 100)
 		s.offer(a, testFrame("a", 5), r)
 		time.Sleep(20 * time.Millisecond)
-		time.AfterFunc(time.Millisecond, func() { s.choose(schedule.Choice{}, 1) })
+		time.AfterFunc(time.Millisecond, func() { s.choose(schedule.Choice{}) })
 		take(5, 121)
 		s.remove(a)
+	})
+}
+
+// A worker that hangs in its engine with the only place keeps no other from working.
+func TestSchedulerGoesOnBesideAHungWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(time.Now, time.Second)
+		s.choose(schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 1})
+		hung, well := s.add(&analysis{cam: &camera{}}), s.add(&analysis{cam: &camera{}})
+		jobs := make([]job, 1)
+		s.offer(hung, testFrame("", 0), rhythm{})
+		if n := takeIdle(s, jobs); n != 1 {
+			t.Fatalf("%d taken", n)
+		}
+		stuck := jobs[0]
+		var taken atomic.Int64
+		go func() {
+			for n := takeIdle(s, jobs); n > 0; n = takeIdle(s, jobs) {
+				taken.Add(1)
+				jobs[0].frame.Release()
+				s.done(jobs[0].lane)
+			}
+		}()
+		for i := range 10 {
+			s.offer(well, testFrame("", uint64(i)), rhythm{})
+			time.Sleep(500 * time.Millisecond)
+		}
+		if n := taken.Load(); n < 7 {
+			t.Errorf("%d frames were taken beside a worker that hangs", n)
+		}
+		stuck.frame.Release()
+		s.done(hung)
+		s.stop()
+		synctest.Wait()
+		s.remove(hung)
+		s.remove(well)
 	})
 }
 
@@ -151,7 +188,7 @@ func TestSchedulerWaitsForAYoungFrame(t *testing.T) {
 func TestSchedulerLetsWorkersRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScheduler(time.Now, time.Second)
-		s.choose(schedule.Choice{Young: time.Second, Most: 1, Width: 1}, 2)
+		s.choose(schedule.Choice{Young: time.Second, Most: 1, Width: 1})
 		took := make(chan job, 4)
 		var working sync.WaitGroup
 		for range 2 {
@@ -181,7 +218,7 @@ func TestSchedulerLetsWorkersRest(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		s.choose(schedule.Choice{}, 2)
+		s.choose(schedule.Choice{})
 		for _, l := range lanes {
 			s.offer(l, testFrame("", 9), rhythm{})
 		}
@@ -269,7 +306,7 @@ func TestSchedulerUnderLoad(t *testing.T) {
 					f.Release()
 				}
 				if seq%50 == 0 { // the governor's doing
-					s.choose(schedule.Choice{Young: time.Duration(seq%100) * 10 * time.Microsecond, Most: 2, Width: 2}, workers)
+					s.choose(schedule.Choice{Young: time.Duration(seq%100) * 10 * time.Microsecond, Most: 2, Width: 2})
 				}
 			}
 			s.remove(l)

@@ -19,8 +19,11 @@ const (
 	// with pictures of the past that nothing was set up in time, and live cameras stood.
 	mostSetUps = 4
 	// startPatience is how long a start counts: a camera that is away, or sends key
-	// frames seldom, holds up nobody.
+	// frames seldom, holds the others up no longer.
 	startPatience = time.Second
+	// mostHeld is how long the next camera waits for set-ups at most: those that hang
+	// on a card concern neither other cards nor cameras that need none.
+	mostHeld = 5 * time.Second
 )
 
 // starts has cameras called a few at a time, so that hundreds which start at once do
@@ -47,8 +50,12 @@ func (s *starts) admit(ctx context.Context) (started func(), err error) {
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, wake)
 	defer s.dropLocked(wake)
+	var first time.Time // when it became the first
 	for {
-		wait := s.turnLocked(wake)
+		if first.IsZero() && s.queue[0] == wake {
+			first = time.Now()
+		}
+		wait := s.turnLocked(first)
 		if wait <= 0 {
 			break
 		}
@@ -64,13 +71,15 @@ func (s *starts) admit(ctx context.Context) (started func(), err error) {
 	return s.leaver(), nil
 }
 
-// turnLocked is how long the one that wake is of waits at least, unless it is woken; 0 =
-// it may be called now. Nobody tells of a set-up that ended without a picture.
-func (s *starts) turnLocked(wake chan struct{}) time.Duration {
+// turnLocked is how long one that is the first since a moment waits at least, unless it is
+// woken; 0 = it may be called now. Nobody tells of a set-up that ended without a picture.
+func (s *starts) turnLocked(first time.Time) time.Duration {
 	waiting, cards := s.setUps()
 	switch {
-	case s.queue[0] != wake:
+	case first.IsZero():
 		return time.Hour // whoever makes this one the first wakes it
+	case time.Since(first) >= mostHeld:
+		return 0
 	case cards && (s.starting >= mostStarting || waiting >= mostSetUps):
 		return startPatience
 	}

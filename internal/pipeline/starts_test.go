@@ -93,6 +93,16 @@ func TestStartsForgetWhoIsAway(t *testing.T) {
 	})
 }
 
+// Set-ups that hang hold cameras up for a while, not for good.
+func TestStartsBesideSetUpsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStarts(func() (int, bool) { return mostSetUps, true })
+		if took := startUp(t, 3, s, func() {}); took < mostHeld || took > 3*(mostHeld+startPatience) {
+			t.Errorf("3 starts took %v", took)
+		}
+	})
+}
+
 // A start that waits ends with its camera, and the next ones go on.
 func TestStartsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +114,7 @@ func TestStartsEnd(t *testing.T) {
 			}
 			return 0, true
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), mostHeld/2)
 		defer cancel()
 		behind := make(chan time.Time, 1)
 		go func() {

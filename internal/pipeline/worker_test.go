@@ -131,7 +131,7 @@ func (l *line) work(ctx context.Context) error {
 	if l.choice.Young == 0 {
 		return l.run(ctx, func() []*camera { return nil })
 	}
-	l.sched.choose(l.choice, len(l.workers))
+	l.sched.choose(l.choice)
 	var workers errgroup.Group
 	for _, w := range l.workers {
 		workers.Go(func() error { return w.run(ctx) })

@@ -19,8 +19,9 @@ type Lane[T any] struct {
 // the one with the earliest deadline first. A camera that waits keeps its deadline
 // when a newer frame takes the place of the one that it came with: it cannot be
 // overtaken for ever, however many cameras there are and however often they send.
-// All operations cost the logarithm of those that wait, and allocate nothing once
-// the board has grown.
+// All operations cost the logarithm of those that wait, but that finding the next one
+// costs their number while the engine chooses, and allocate nothing once the board has
+// grown.
 type Board[T any] struct {
 	// PerLane is how many frames of one camera may be worked on at once. It defaults
 	// to 1.

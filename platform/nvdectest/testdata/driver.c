@@ -321,6 +321,7 @@ int cuvidCreateDecoder(decoder **out, const create_info *i) {
   if (!c) { VIOLATION("no context"); return 201; }
   if (fake_captures_matter()) VIOLATION("call that another thread's capture makes fail");
   if (fake_get("strict")) lock_driver();
+  hang(c, "create_hangs");
   if (fake_get("create_fails")) return (int)fake_get("create_fails");
   if (fake_get("sessions") && fake_get("decoders") >= fake_get("sessions")) return 2;
   if (i->surfaces > 32 || i->surfaces != i->outputs || i->surfaces < 1) return 1;
