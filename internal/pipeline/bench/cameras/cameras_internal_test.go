@@ -359,3 +359,21 @@ func TestReportTellsOfTheEngine(t *testing.T) {
 		}
 	}
 }
+
+// A trial whose slowest camera had too little says what became of its frames.
+func TestTheSlowestCameraIsExplained(t *testing.T) {
+	tr := Trial{Seconds: 10, Dropped: map[string]uint64{}}
+	before := []web.Camera{{ID: "a"}, {ID: "b", Dropped: map[string]uint64{"inference_busy": 7}}}
+	tr.count(before, []web.Camera{
+		{ID: "a", Frames: 300, Inferred: 300},
+		{ID: "b", Frames: 300, Inferred: 150, Dropped: map[string]uint64{"inference_busy": 157}},
+	}, Options{SourceFPS: 30})
+	tr.Stages = make([]Stage, published+1)
+	tr.AnalysedShare = 1
+	b := New()
+	b.o.P95 = time.Second
+	want := "camera b had only 15.0 frames/s analysed, of 30.0 decoded; not analysed: inference_busy 150"
+	if got := b.judge(&tr); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}

@@ -81,6 +81,9 @@ type Slowest struct {
 	Camera string  `json:"camera"`
 	FPS    float64 `json:"fps"`
 	Share  float64 `json:"share"` // of what was asked of it
+
+	DecodedFPS float64           `json:"decoded_fps"`
+	Dropped    map[string]uint64 `json:"dropped"` // frames, by reason
 }
 
 // Governor is what the pipeline's governor did at the end of a trial.

@@ -189,12 +189,16 @@ func (t *Trial) count(before, after []web.Camera, o Options) {
 			asked = min(asked, o.DetectFPS*t.Seconds)
 		}
 		t.AskedFPS += asked / t.Seconds
-		if fps := analysed / t.Seconds; t.Slowest.Camera == "" || fps < t.Slowest.FPS {
-			t.Slowest = Slowest{Camera: c.ID, FPS: fps, Share: share(analysed, asked)}
-		}
+		dropped := map[string]uint64{}
 		for reason, n := range c.Dropped {
 			if n = since(was.Dropped[reason], n); n > 0 {
+				dropped[reason] = n
 				t.Dropped[reason] += n
+			}
+		}
+		if fps := analysed / t.Seconds; t.Slowest.Camera == "" || fps < t.Slowest.FPS {
+			t.Slowest = Slowest{
+				Camera: c.ID, FPS: fps, Share: share(analysed, asked), DecodedFPS: decoded / t.Seconds, Dropped: dropped,
 			}
 		}
 		t.Stalls += int(since(was.Attempts, c.Attempts))
@@ -236,7 +240,8 @@ func (b *Bench) judge(t *Trial) string {
 	case t.AnalysedShare < leastAnalysed:
 		return fmt.Sprintf("only %.1f %% of the frames were analysed", t.AnalysedShare*100)
 	case t.Slowest.Share < leastOfOne:
-		return fmt.Sprintf("camera %s had only %.1f frames/s analysed", t.Slowest.Camera, t.Slowest.FPS)
+		return fmt.Sprintf("camera %s had only %.1f frames/s analysed, of %.1f decoded; not analysed: %s",
+			t.Slowest.Camera, t.Slowest.FPS, t.Slowest.DecodedFPS, drops(t.Slowest.Dropped))
 	case p95 > ms(b.o.P95):
 		return fmt.Sprintf("the age of 5 %% of the frames is over %s", b.o.P95)
 	}
