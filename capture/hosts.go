@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -37,7 +36,7 @@ type host struct {
 	opening int
 	next    time.Time // of the next start
 	failing bool
-	queue   []chan struct{} // of those that wait; each is told, without a wait, when it may be its turn
+	line    Line
 }
 
 // enter waits for its turn. leave must be called, with whether the camera
@@ -46,10 +45,9 @@ func (h *Hosts) enter(ctx context.Context, addr string, wait func()) (leave func
 	if h == nil || addr == "" {
 		return func(bool) {}, nil
 	}
-	wake := make(chan struct{}, 1)
 	h.mu.Lock()
 	one := h.hostLocked(addr)
-	one.queue = append(one.queue, wake)
+	wake := one.line.Join()
 	for waited := false; ; waited = true {
 		left, first := one.turnLocked(wake)
 		if first && left <= 0 {
@@ -59,25 +57,16 @@ func (h *Hosts) enter(ctx context.Context, addr string, wait func()) (leave func
 		if !waited && wait != nil {
 			wait()
 		}
-		if !first {
-			left = time.Hour // whoever makes this one the first wakes it
-		}
-		t := time.NewTimer(left)
-		select {
-		case <-wake:
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		Pause(ctx, wake, first, left)
 		h.mu.Lock()
 		if ctx.Err() != nil {
-			one.dropLocked(wake)
+			one.line.Leave(wake)
 			h.mu.Unlock()
 			return nil, ctx.Err()
 		}
 	}
 	defer h.mu.Unlock()
-	one.dropLocked(wake)
+	one.line.Leave(wake)
 	one.startLocked(time.Now())
 	return h.leaver(one), nil
 }
@@ -87,7 +76,7 @@ func (h *Hosts) enter(ctx context.Context, addr string, wait func()) (leave func
 func (h *Hosts) leaver(one *host) func(described bool) {
 	free := sync.OnceFunc(func() {
 		one.opening--
-		one.wakeLocked()
+		one.line.Wake()
 	})
 	t := time.AfterFunc(hostPatience, func() {
 		h.mu.Lock()
@@ -125,7 +114,7 @@ func (h *Hosts) hostLocked(addr string) *host {
 // forgetLocked drops the addresses of cameras that are gone.
 func (h *Hosts) forgetLocked(now time.Time) {
 	for addr, o := range h.hosts {
-		if o.opening == 0 && len(o.queue) == 0 && now.Sub(o.next) > hostForget {
+		if o.opening == 0 && o.line.Len() == 0 && now.Sub(o.next) > hostForget {
 			delete(h.hosts, addr)
 		}
 	}
@@ -133,7 +122,7 @@ func (h *Hosts) forgetLocked(now time.Time) {
 
 // turnLocked says whether wake is the next in line, and how long it has to wait.
 func (o *host) turnLocked(wake chan struct{}) (left time.Duration, first bool) {
-	if o.queue[0] != wake {
+	if !o.line.First(wake) {
 		return 0, false
 	}
 	if o.opening >= hostOpening {
@@ -149,21 +138,6 @@ func (o *host) startLocked(now time.Time) {
 		gap = hostGapFailing
 	}
 	o.next = now.Add(gap)
-}
-
-func (o *host) dropLocked(wake chan struct{}) {
-	o.queue = slices.DeleteFunc(o.queue, func(c chan struct{}) bool { return c == wake })
-	o.wakeLocked()
-}
-
-func (o *host) wakeLocked() {
-	if len(o.queue) == 0 {
-		return
-	}
-	select {
-	case o.queue[0] <- struct{}{}:
-	default: // it is told already
-	}
 }
 
 func minTime(a, b time.Time) time.Time {

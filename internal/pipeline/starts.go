@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"edgecam/capture"
 )
 
 const (
@@ -35,9 +37,9 @@ type starts struct {
 	setUps func() (waiting int, cards bool)
 
 	mu       sync.Mutex
-	starting int             // guarded by mu
-	next     time.Time       // guarded by mu; the first moment that is free
-	queue    []chan struct{} // guarded by mu; who waits. Each is told, without a wait, when it may be its turn
+	starting int          // guarded by mu
+	next     time.Time    // guarded by mu; the first moment that is free
+	line     capture.Line // guarded by mu
 }
 
 func newStarts(setUps func() (waiting int, cards bool)) *starts { return &starts{setUps: setUps} }
@@ -45,22 +47,23 @@ func newStarts(setUps func() (waiting int, cards bool)) *starts { return &starts
 // admit waits for the caller's turn; the error is ctx's. started is called when the
 // camera has its first picture, and when its attempt is over.
 func (s *starts) admit(ctx context.Context) (started func(), err error) {
-	wake := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue = append(s.queue, wake)
-	defer s.dropLocked(wake)
-	var first time.Time // when it became the first
+	wake := s.line.Join()
+	defer s.line.Leave(wake)
+	var since time.Time // when it became the first
 	for {
-		if first.IsZero() && s.queue[0] == wake {
-			first = time.Now()
-		}
-		wait := s.turnLocked(first)
-		if wait <= 0 {
-			break
+		first, wait := s.line.First(wake), time.Duration(0)
+		if first {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if wait = s.turnLocked(since); wait <= 0 {
+				break
+			}
 		}
 		s.mu.Unlock()
-		pause(ctx, wake, wait)
+		capture.Pause(ctx, wake, first, wait)
 		s.mu.Lock()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -73,49 +76,15 @@ func (s *starts) admit(ctx context.Context) (started func(), err error) {
 
 // turnLocked is how long one that is the first since a moment waits at least, unless it is
 // woken; 0 = it may be called now. Nobody tells of a set-up that ended without a picture.
-func (s *starts) turnLocked(first time.Time) time.Duration {
+func (s *starts) turnLocked(since time.Time) time.Duration {
 	waiting, cards := s.setUps()
 	switch {
-	case first.IsZero():
-		return time.Hour // whoever makes this one the first wakes it
-	case time.Since(first) >= mostHeld:
+	case time.Since(since) >= mostHeld:
 		return 0
 	case cards && (s.starting >= mostStarting || waiting >= mostSetUps):
 		return startPatience
 	}
 	return time.Until(s.next)
-}
-
-// pause waits until wake is told, or for a time.
-func pause(ctx context.Context, wake chan struct{}, wait time.Duration) {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-wake:
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-// dropLocked takes out one that waits, and tells the next.
-func (s *starts) dropLocked(wake chan struct{}) {
-	for i, w := range s.queue {
-		if w == wake {
-			s.queue = append(s.queue[:i], s.queue[i+1:]...)
-			break
-		}
-	}
-	s.wakeLocked()
-}
-
-func (s *starts) wakeLocked() {
-	if len(s.queue) == 0 {
-		return
-	}
-	select {
-	case s.queue[0] <- struct{}{}:
-	default:
-	}
 }
 
 // leaver ends a start, by itself after startPatience. Whenever a camera has its first
@@ -129,7 +98,7 @@ func (s *starts) leaver() func() {
 			left = true
 			s.starting--
 		}
-		s.wakeLocked()
+		s.line.Wake()
 	}
 	t := time.AfterFunc(startPatience, leave)
 	return func() {

@@ -87,8 +87,8 @@ func TestStartsForgetWhoIsAway(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.queue) > 0 {
-			t.Errorf("%d still wait", len(s.queue))
+		if n := s.line.Len(); n > 0 {
+			t.Errorf("%d still wait", n)
 		}
 	})
 }
