@@ -24,6 +24,15 @@ void ec_heap_install(int64_t least)
 #endif
 }
 
+// enter comes before libavcodec is called, which may call the GPU's driver on this
+// thread. The log is given back with ec_log_leave.
+static ec_log *enter(ec_private *p)
+{
+    if (p->device)
+        ec_cuda_thread();
+    return ec_log_enter(&p->log);
+}
+
 static int new_input(ec_private *p, int64_t n)
 {
     if (n > INT32_MAX - AV_INPUT_BUFFER_PADDING_SIZE)
@@ -134,7 +143,7 @@ static int open_codec(ec_decoder *d, const ec_decoder_options *o)
     int err = new_input(p, 64 << 10);
     if (err < 0)
         return err;
-    ec_log *outer = ec_log_enter(&p->log);
+    ec_log *outer = enter(p);
     err = open_context(d, o->extradata, o->extradata_size);
     ec_log_leave(outer);
     publish(d);
@@ -143,9 +152,7 @@ static int open_codec(ec_decoder *d, const ec_decoder_options *o)
 
 int ec_decoder_reopen(ec_decoder *d, const uint8_t *extradata, int size)
 {
-    if (d->p->device)
-        ec_cuda_thread();
-    ec_log *outer = ec_log_enter(&d->p->log);
+    ec_log *outer = enter(d->p);
     av_frame_unref(d->p->frame);
     int err = open_context(d, extradata, size);
     ec_log_leave(outer);
@@ -187,9 +194,7 @@ void ec_decoder_close(ec_decoder *d)
     if (!d)
         return;
     ec_private *p = d->p;
-    if (p->device)
-        ec_cuda_thread();
-    ec_log *outer = ec_log_enter(&p->log);
+    ec_log *outer = enter(p);
     av_frame_free(&p->frame);
     av_frame_free(&p->copy);
     av_packet_free(&p->pkt);
@@ -212,9 +217,7 @@ void ec_decoder_strict(ec_decoder *d, int on)
 
 void ec_decoder_flush(ec_decoder *d)
 {
-    if (d->p->device)
-        ec_cuda_thread();
-    ec_log *outer = ec_log_enter(&d->p->log);
+    ec_log *outer = enter(d->p);
     av_frame_unref(d->p->frame);
     avcodec_flush_buffers(d->p->ctx);
     ec_log_leave(outer);
@@ -302,10 +305,8 @@ static int receive(ec_decoder *d)
 // libavcodec has but one code for all of it, and H.264's decoder not even that.
 static void watch(ec_decoder *d)
 {
-    if (!d->p->device)
-        return;
-    ec_cuda_thread();
-    ec_log_watch(&d->p->log);
+    if (d->p->device)
+        ec_log_watch(&d->p->log);
 }
 
 static void watched(ec_decoder *d)
@@ -316,7 +317,7 @@ static void watched(ec_decoder *d)
 
 int ec_decoder_decode(ec_decoder *d, int64_t n, int64_t pts)
 {
-    ec_log *outer = ec_log_enter(&d->p->log);
+    ec_log *outer = enter(d->p);
     av_frame_unref(d->p->frame);
     d->format_name[0] = 0;
     d->refused[0] = 0;
@@ -332,7 +333,7 @@ int ec_decoder_decode(ec_decoder *d, int64_t n, int64_t pts)
 
 int ec_decoder_receive(ec_decoder *d)
 {
-    ec_log *outer = ec_log_enter(&d->p->log);
+    ec_log *outer = enter(d->p);
     watch(d);
     int got = receive(d);
     watched(d);
