@@ -108,9 +108,10 @@ func (c *Closer) count(n int) {
 	c.open += n
 }
 
-// Close calls f, which closes what the decoders stand on, behind all that is being
-// closed (on a lost card behind all that waits out its grace), and waits for that; not for a card that is lost, and no longer than most: it
-// is false where decoders were still being closed then. It is called once.
+// Close calls f, which closes what the decoders stand on, behind all that is being closed
+// (on a lost card behind all that waits out its grace), and waits for that; not for a card
+// that is lost, and no longer than most: it is false where decoders were still being closed
+// then. It is called once.
 func (c *Closer) Close(f func(), most time.Duration) bool {
 	c.later(f, c.end)
 	c.mu.Lock()

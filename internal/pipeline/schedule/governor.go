@@ -207,12 +207,13 @@ func (g *Governor) ask(now time.Time, claims []Claim) {
 	if g.same++; math.Abs(g.asked-g.sameAsked) > changedAsked*g.sameAsked {
 		g.same, g.sameAsked = 0, g.asked
 	}
-	defer func() { g.cameras = len(claims) }()
+	others := len(claims) != g.cameras
+	g.cameras = len(claims)
 	if g.wait == 0 {
 		return
 	}
 	calm := g.allowed == 0 && now.Sub(g.probeAt) > longestWait
-	if calm || len(claims) != g.cameras || math.Abs(g.asked-g.found) > otherAsked*g.found {
+	if calm || others || math.Abs(g.asked-g.found) > otherAsked*g.found {
 		g.ceiling, g.wait = 0, 0
 	}
 }
