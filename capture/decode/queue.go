@@ -30,12 +30,15 @@ type Turn struct {
 // thread. Safe for concurrent use.
 type Queue struct {
 	setUps *SetUps
+	places int
 	leave  func() // q.left, bound once
+	back   func() // q.givenBack, bound once
 
 	mu      sync.Mutex
-	free    int
-	waiting waiters
-	arrived uint64
+	inside  int     // guarded by mu
+	taken   int     // guarded by mu; places that others work in
+	waiting waiters // guarded by mu
+	arrived uint64  // guarded by mu
 }
 
 // waiter is a caller that waits.
@@ -52,8 +55,8 @@ func NewQueue(places int, setUps *SetUps) *Queue {
 	if setUps == nil {
 		setUps = NewSetUps()
 	}
-	q := &Queue{free: max(places, 1), setUps: setUps}
-	q.leave = q.left
+	q := &Queue{places: max(places, 1), setUps: setUps}
+	q.leave, q.back = q.left, q.givenBack
 	return q
 }
 
@@ -66,8 +69,8 @@ func (q *Queue) Enter(t Turn, lost <-chan struct{}) (leave func()) {
 		return q.setUps.enter(lost)
 	}
 	q.mu.Lock()
-	if q.free > 0 { // nothing is allocated for those who need not wait
-		q.free--
+	if q.openLocked() { // nothing is allocated for those who need not wait
+		q.inside++
 		q.mu.Unlock()
 		return q.leave
 	}
@@ -97,16 +100,42 @@ func (q *Queue) withdraw(w *waiter) bool {
 	return true
 }
 
+// TakePlace has one caller fewer inside until giveBack is called: somebody else works
+// with what the queue stands before, such as the processors. It does not wait for those
+// who are inside, and leaves one place, so that nobody who decodes waits for whoever
+// takes places without end.
+func (q *Queue) TakePlace() (giveBack func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken++
+	return q.back
+}
+
+func (q *Queue) givenBack() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken--
+	q.letInLocked()
+}
+
+// openLocked says whether there is a place for one more.
+func (q *Queue) openLocked() bool { return q.inside < max(q.places-q.taken, 1) }
+
 // left gives a place to the next one.
 func (q *Queue) left() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		q.free++
-		return
+	q.inside--
+	q.letInLocked()
+}
+
+// letInLocked gives the places that are free to those who wait.
+func (q *Queue) letInLocked() {
+	for len(q.waiting) > 0 && q.openLocked() {
+		w := heap.Pop(&q.waiting).(*waiter) //nolint:forcetypeassert // the heap holds nothing else
+		q.inside++
+		close(w.turn)
 	}
-	w := heap.Pop(&q.waiting).(*waiter) //nolint:forcetypeassert // the heap holds nothing else
-	close(w.turn)
 }
 
 // Waiting is how many callers wait for a place.

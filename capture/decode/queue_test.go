@@ -76,6 +76,34 @@ func TestQueueOldestFirst(t *testing.T) {
 	})
 }
 
+// Who takes places has fewer inside, never none, and throws nobody out.
+func TestQueueTakePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{q: decode.NewQueue(2, nil)}
+		l.come("a", received(0), 2*time.Second)
+		l.come("b", received(10), time.Second)
+		first, second, third := l.q.TakePlace(), l.q.TakePlace(), l.q.TakePlace()
+		l.come("c", received(20), time.Minute)
+		l.want(t, "a", "b")
+		time.Sleep(1500 * time.Millisecond)
+		l.want(t, "a", "b") // a is inside still
+		time.Sleep(time.Second)
+		l.want(t, "a", "b", "c")
+		l.come("d", received(30), 0)
+		first()
+		second()
+		synctest.Wait()
+		l.want(t, "a", "b", "c")
+		third()
+		synctest.Wait()
+		l.want(t, "a", "b", "c", "d")
+		if n := l.q.Waiting(); n != 0 {
+			t.Errorf("%d wait", n)
+		}
+		time.Sleep(time.Hour) // bubble time, in which c leaves
+	})
+}
+
 // A GPU that hangs for good keeps nobody waiting once it is given up.
 func TestQueueLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,8 @@ const (
 
 // governing is a station's governor at work.
 type governing struct {
-	last time.Time // of the window before
+	last   time.Time       // of the window before
+	choice schedule.Choice // since then
 
 	mu          sync.Mutex
 	governor    *schedule.Governor // guarded by mu, like all below
@@ -100,10 +101,12 @@ func (s *station) governOnce(cameras []*camera, claims []schedule.Claim) []sched
 	window, utilisation := s.load.take(length, s.times.PerPicture(), len(s.workers))
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	window.Chosen = s.times.Chosen(g.choice, g.governor.State(), window)
 	g.utilisation = utilisation
 	g.governor.Step(now, window, claims)
 	state, level := g.governor.State(), g.governor.Level()
-	s.sched.choose(s.times.Choice(state, window, len(s.workers)))
+	g.choice = s.times.Choice(state, window, len(s.workers))
+	s.sched.choose(g.choice)
 	for i, c := range cameras {
 		c.limit.set(claims[i].Limit(level), state.Reason)
 	}

@@ -170,7 +170,7 @@ func runOnCPU(t *testing.T, frames []*framepool.Frame, threshold float32) answer
 			t.Error(err)
 		}
 	}()
-	r, err := newCPURunner(t.Context(), engine)
+	r, err := newCPURunner(t.Context(), engine, decode.NewQueue(1, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

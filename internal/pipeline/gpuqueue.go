@@ -52,5 +52,5 @@ func (g *GPU) decoderQueue() *decode.Queue {
 
 // softwareQueue is the one in front of all decoders in software. More of them at
 // once than there are processors only take turns on them, each with a thread of
-// its own.
+// its own. The model's runs on the processors take places of it.
 func softwareQueue() *decode.Queue { return decode.NewQueue(runtime.GOMAXPROCS(0), nil) }

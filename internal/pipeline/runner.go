@@ -75,8 +75,15 @@ type runner interface {
 // errNotBegun is a mistake of the caller's.
 var errNotBegun = errors.New("finish batch: it is not the oldest that was begun")
 
+// cores are the processors, which the model's runs share with the decoders.
+type cores interface {
+	// TakePlace has the decoders do with one fewer until giveBack is called.
+	TakePlace() (giveBack func())
+}
+
 // cpuRunner is the path without a GPU: one batch at a time, worked on in finish.
 type cpuRunner struct {
+	cores   cores
 	prep    *preprocess.CPU
 	slot    infer.Slot
 	lowest  []float32               // score that counts in the batch in hand, by class
@@ -84,13 +91,13 @@ type cpuRunner struct {
 	current *batch                  // nil = none is begun
 }
 
-func newCPURunner(ctx context.Context, engine infer.Engine) (runner, error) {
+func newCPURunner(ctx context.Context, engine infer.Engine, of cores) (runner, error) {
 	slot, err := engine.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("acquire engine slot: %w", err)
 	}
 	info := engine.Info()
-	r := &cpuRunner{prep: preprocess.NewCPU(info.Input), slot: slot, lowest: make([]float32, len(info.Labels))}
+	r := &cpuRunner{cores: of, prep: preprocess.NewCPU(info.Input), slot: slot, lowest: make([]float32, len(info.Labels))}
 	r.counts = func(class int) float32 { return r.lowest[class] }
 	return r, nil
 }
@@ -113,6 +120,9 @@ func (r *cpuRunner) finish(b *batch) (took time.Duration, err error) {
 		return 0, errNotBegun
 	}
 	r.current = nil
+	// A run that decoders take turns with is as late as all of these together, and they
+	// are no earlier.
+	defer r.cores.TakePlace()()
 	for i, f := range b.frames {
 		t, err := r.prep.Run(f, r.slot.Input(i))
 		if err != nil {

@@ -55,12 +55,22 @@ func (c *camera) spare() {
 	}
 	level := schedule.SkipNothing
 	if !c.raw.watched() && !c.annotated.watched() {
-		level = schedule.SkipFor(c.limit.of(c.cfg.Detect.FPS), c.rates())
+		level = schedule.SkipFor(c.wanted(), c.rates())
 	}
 	c.skip(level)
 	if level != schedule.SkipNothing && (c.raw.watched() || c.annotated.watched()) {
 		c.skip(schedule.SkipNothing) // it began in between
 	}
+}
+
+// wanted is how many pictures a second the engine has a use for, 0 = all. One that
+// chooses among them has it for those too that it does not take: the governor's limit
+// says only how many that are.
+func (c *camera) wanted() float64 {
+	if s := c.station(); s != nil && s.sched.choosing.Load() {
+		return c.cfg.Detect.FPS
+	}
+	return c.limit.of(c.cfg.Detect.FPS)
 }
 
 // skip tells the decoder of the session, if there is one.

@@ -72,7 +72,7 @@ func (p *Pipeline) newStation(key string, l Loaded, own bool) *station {
 		s.logger = p.logger.With("gpu", gpu.card.Index)
 	} else {
 		s.model = engine
-		s.open = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, engine) }
+		s.open = func(ctx context.Context) (runner, error) { return newCPURunner(ctx, engine, p.software) }
 	}
 	info := s.model.Info()
 	s.health.logger = s.logger.With("file", info.Model)

@@ -364,6 +364,8 @@ func (b *box) govern() {
 	w := b.window
 	w.Length = time.Second
 	w.Use = float64(w.Analysed) * b.times.PerPicture().Seconds() / float64(len(b.workers))
+	w.Apart = b.apart
+	w.Chosen = b.times.Chosen(b.choice, b.governor.State(), w)
 	w.Age, w.Ages = b.ages.Quantile(0.95), b.ages.Len()
 	var claims []schedule.Claim
 	var live []*cam

@@ -8,20 +8,22 @@ import (
 const (
 	// youngPart is the part of a run by which a frame may be older than its camera's
 	// usually are and still count as young; youngLeast is what timers are late.
-	youngPart, youngLeast = 1.0 / 4, time.Millisecond
+	youngPart, youngLeast = 1.0 / 5, time.Millisecond
 	// busyPart is how busy an engine may be with batches that suffice.
 	busyPart = 0.8
-	// spare is how many pictures are young for each of those that a batch takes: not all
-	// of them are of cameras that have a turn.
-	spare = 2
+	// spare is how many pictures are young for each of those that a batch takes.
+	spare = 1
+	// waits is how long a batch waits for young frames, in times of how long one is young,
+	// where so many turns wait that none is missed.
+	waits = 2
 	// mostChosen is the part of the pictures, of all cameras or of one, that may be due:
 	// more leaves nothing to choose.
 	mostChosen = 0.7
 	// mostTries is how many newer pictures a turn lets pass before it is done with one
-	// of any age: so nobody starves.
-	mostTries = 8
+	// that is twice as old, and so on mostDoubled times, to any age: so nobody starves.
+	mostTries, mostDoubled = 8, 8
 	// mostOwed is how many turns a camera may be behind.
-	mostOwed = 1
+	mostOwed = 2
 	// silence is how long after its last picture, in times of what they are apart, a
 	// camera is not expected to send a newer one.
 	silence = 1.5
@@ -53,6 +55,9 @@ func (t *Times) Choice(s GovernorState, w Window, workers int) Choice {
 	if !s.Reducing || rate > mostChosen*sent {
 		return Choice{}
 	}
+	if !w.Apart {
+		workers = max(workers-(workers+3)/4, 1) // the decoders, which have the other pictures, need cores too
+	}
 	c := Choice{Most: 1}
 	for c.Most < t.most && t.busy(rate, c.Most) > float64(workers) {
 		c.Most = min(2*c.Most, t.most)
@@ -61,6 +66,17 @@ func (t *Times) Choice(s GovernorState, w Window, workers int) Choice {
 	young := max(youngPart*t.Of(c.Most).Seconds(), spare*float64(c.Most)/sent)
 	c.Young = max(time.Duration(young*float64(time.Second)), youngLeast)
 	return c
+}
+
+// Chosen is the load of an engine that works by a choice, of what it can do that way, 0 of
+// one that does not: a batch waits for young frames too. What is allowed bounds it, as a
+// window may have some more by chance. On a card it is the whole engine that counts: more
+// frames make larger batches there, and slow no decoder.
+func (t *Times) Chosen(c Choice, s GovernorState, w Window) float64 {
+	if c.Young == 0 || w.Apart {
+		return 0
+	}
+	return min(w.rate(), s.Allowed) * (t.Of(c.Most) + waits*c.Young).Seconds() / float64(c.Most*c.Width)
 }
 
 // busy is how many workers rate pictures a second take in batches of n.
@@ -81,18 +97,25 @@ type Sent struct {
 type chosen struct {
 	sent  Sent
 	usual time.Duration // that the camera's frames are old when they leave the decoder
+	known bool          // usual is
 	tries int           // newer frames that took the place of the one of the turn
 	owed  int           // turns that are still to be done
 }
 
 // saw takes a frame in.
 func (c *chosen) saw(s Sent) {
+	c.late(s)
+	c.sent = s
+}
+
+// late notes how old a frame is that has left the decoder. It is told of all frames, as
+// those that are taken are few: what the start of a decoder held up would count for long.
+func (c *chosen) late(s Sent) {
 	delay := s.Decoded.Sub(s.Received)
-	if c.sent.Received.IsZero() {
-		c.usual = delay
+	if !c.known {
+		c.usual, c.known = delay, true
 	}
 	c.usual += time.Duration(smooth * float64(delay-c.usual))
-	c.sent = s
 }
 
 // ripe is from when on the waiting frame is taken: now if it is young, if enough newer
@@ -100,7 +123,7 @@ func (c *chosen) saw(s Sent) {
 func (c *chosen) ripe(now time.Time, young time.Duration) time.Time {
 	s := &c.sent
 	spares := s.Rate > 0 && s.Rate*s.Apart.Seconds() <= mostChosen && s.Apart <= farApart
-	if !spares || c.tries >= mostTries || now.Sub(s.Received) <= c.usual+young {
+	if !spares || now.Sub(s.Received) <= c.usual+young<<min(c.tries/mostTries, mostDoubled) {
 		return now
 	}
 	return s.Received.Add(c.usual + time.Duration(silence*float64(s.Apart)))
@@ -115,7 +138,11 @@ func (b *Board[T]) Choosing() bool { return b.young > 0 }
 // Newer notes a frame that is not due. It reports whether the lane takes it, in place of
 // the one that waits there or for a turn that is owed: only of an engine that chooses.
 func (b *Board[T]) Newer(l *Lane[T], s Sent) bool {
-	if b.young == 0 || l.closed || !l.waiting && l.owed == 0 {
+	if b.young == 0 || l.closed {
+		return false
+	}
+	if !l.waiting && l.owed == 0 {
+		l.late(s)
 		return false
 	}
 	if l.waiting {

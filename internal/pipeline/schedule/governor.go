@@ -77,6 +77,7 @@ type Window struct {
 	Lost     int           // of those: gave way to newer ones, or got too old, as the engine was late
 	Analysed int           // frames that were inferred
 	Use      float64       // load of the engine; 1 = it cannot do more
+	Chosen   float64       // that of one that chooses, of what it can do by its choice, see Times.Chosen
 	Age      time.Duration // that 95 of 100 published frames do not exceed
 	Apart    bool          // the age is that from the decoder on, as the decoders are apart from the engine
 	Ages     int           // how many frames that was told from
@@ -97,6 +98,9 @@ func (w *Window) cost() float64 {
 	}
 	return w.Use / w.rate()
 }
+
+// busy is how much the engine has to do, of what it can as it works now.
+func (w *Window) busy() float64 { return max(w.Use, w.Chosen) }
 
 func (w *Window) rate() float64 { return float64(w.Analysed) / w.Length.Seconds() }
 
@@ -122,6 +126,7 @@ type Governor struct {
 	sameAsked float64
 	age       time.Duration // of late, 0 = not known
 	younger   int           // windows in a row with far younger frames than at ease
+	lost, due float64       // frames of late, while it reduces, see losing
 
 	fair    float64 // load of a picture a second, of an engine that nothing holds up
 	usual   float64 // that of late; one window says little where others use the processor too
@@ -218,8 +223,20 @@ func (g *Governor) ask(now time.Time, claims []Claim) {
 	}
 }
 
-// follow notes how old pictures are and what they cost.
+// losing is the part of the due frames that gave way, or got too old. While it reduces
+// that is of the last windows too: few frames are due then, and one or two of each
+// window, which may be chance in one, are what its cameras miss of their shares.
+func (g *Governor) losing(w *Window) float64 {
+	if g.allowed == 0 || g.lost < fewestLost || g.due == 0 {
+		return w.lost()
+	}
+	return max(w.lost(), min(g.lost/g.due, 1))
+}
+
+// follow notes how old pictures are, what they cost, and how many are lost.
 func (g *Governor) follow(w *Window) {
+	const keeps = 0.75
+	g.lost, g.due = keeps*g.lost+float64(w.Lost), keeps*g.due+float64(w.Due)
 	if w.Ages >= fewSamples {
 		if g.age == 0 {
 			g.age = w.Age
@@ -255,7 +272,7 @@ func (g *Governor) patience(w *Window) int {
 	switch {
 	case g.room(w):
 		return heldWindows
-	case w.lost() > manyLost && w.Use > ageHeld:
+	case w.lost() > manyLost && w.busy() > ageHeld:
 		return 1
 	}
 	return badWindows
@@ -264,11 +281,11 @@ func (g *Governor) patience(w *Window) int {
 // calm is how many windows in a row must be good before more is allowed.
 func (g *Governor) calm(w *Window) int {
 	switch {
-	case w.Use < idleUse:
+	case w.busy() < idleUse:
 		return 1
-	case w.Use < lowUse:
+	case w.busy() < lowUse:
 		return goodWindows
-	case w.Use < mildStep*highUse:
+	case w.busy() < mildStep*highUse:
 		return steadyWindows
 	}
 	return math.MaxInt
@@ -277,7 +294,7 @@ func (g *Governor) calm(w *Window) int {
 // fits says whether all that is asked for would be no overload. How old the frames
 // get with it is what was asked for, then.
 func (g *Governor) fits(now time.Time, w *Window) bool {
-	if w.lost() > fewLost || w.Use == 0 || g.ceiling > 0 && g.asked > g.ceiling && now.Before(g.probeAt) {
+	if g.losing(w) > fewLost || w.Use == 0 || g.ceiling > 0 && g.asked > g.ceiling && now.Before(g.probeAt) {
 		return false
 	}
 	return w.Use*g.asked/g.allowed < lowUse || g.room(w)
@@ -285,15 +302,17 @@ func (g *Governor) fits(now time.Time, w *Window) bool {
 
 // overload says what of the window is too much, "" if nothing.
 func (g *Governor) overload(w *Window) string {
-	switch {
-	case w.lost() > fewLost && g.room(w):
-		return fmt.Sprintf("the engine is held up: %.0f %% of the due pictures gave way to newer ones at a load of %.0f %%", 100*w.lost(), 100*w.Use)
-	case w.lost() > fewLost:
-		return fmt.Sprintf("the engine cannot keep up: %.0f %% of the due pictures gave way to newer ones", 100*w.lost())
+	switch lost := g.losing(w); {
+	case lost > fewLost && g.room(w):
+		return fmt.Sprintf("the engine is held up: %.0f %% of the due pictures gave way to newer ones at a load of %.0f %%", 100*lost, 100*w.Use)
+	case lost > fewLost:
+		return fmt.Sprintf("the engine cannot keep up: %.0f %% of the due pictures gave way to newer ones", 100*lost)
 	case g.old(w):
 		return g.howOld(w)
 	case w.Use > highUse && g.allowed > 0:
 		return fmt.Sprintf("the engine is at %.0f %% of what it can do", 100*w.Use)
+	case w.Chosen > highUse && g.allowed > 0:
+		return fmt.Sprintf("the engine is at %.0f %% of what it can do with young pictures", 100*w.Chosen)
 	}
 	return ""
 }
@@ -378,13 +397,14 @@ func (g *Governor) lower(now time.Time, w *Window, why string) {
 	// Far over the good load it goes there at once. Otherwise it feels its way,
 	// as something else than the engine is short.
 	step := mildStep
-	if w.Use > goodUse && !g.trying {
-		step = min(max(goodUse/w.Use, lowestStep), mildStep)
+	if use := w.busy(); use > goodUse && !g.trying {
+		step = min(max(goodUse/use, lowestStep), mildStep)
 	} else if !heldUp {
 		g.remember(now, base, w)
 	}
 	g.allowed, g.reason = base*step, why
 	g.bad, g.good, g.age, g.trying = 0, 0, 0, false
+	g.lost, g.due = 0, 0
 }
 
 // remember keeps it from going back to a rate at once that is too much although
@@ -400,13 +420,13 @@ func (g *Governor) remember(now time.Time, rate float64, w *Window) {
 
 func (g *Governor) raise(now time.Time, w *Window) {
 	step := highestStep
-	switch {
-	case w.Use > 0 && w.Use < idleUse:
+	switch use := w.busy(); {
+	case use > 0 && use < idleUse:
 		step = idleStep
-	case w.Use > lowUse:
+	case use > lowUse:
 		step, g.trying = 1/mildStep, true
-	case w.Use > 0:
-		step = min(goodUse/w.Use, highestStep)
+	case use > 0:
+		step = min(goodUse/use, highestStep)
 	}
 	if g.usual < cheaper*g.cost {
 		g.ceiling, g.wait = 0, 0 // it was another engine then

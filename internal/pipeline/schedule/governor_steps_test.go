@@ -160,6 +160,27 @@ func TestOneLostFrameIsChance(t *testing.T) {
 	}
 }
 
+// While few frames are allowed, one that is lost in each window is chance in none: its
+// cameras miss their shares.
+func TestALostFrameInEachWindow(t *testing.T) {
+	settled := func(lost float64) float64 {
+		s := newSteps(8, 60, 0.75/30)
+		for range 4 {
+			s.step(0.3, young)
+		}
+		for range 300 {
+			s.step(0, young)
+		}
+		for range 20 {
+			s.step(lost, young)
+		}
+		return s.State().Allowed
+	}
+	if none, one := settled(0), settled(0.05); none < 27 || one > 0.85*none {
+		t.Errorf("it allows %.1f pictures a second where one is lost each second, %.1f where none is", one, none)
+	}
+}
+
 // Runs take longer beside others and beside more decoders. That is no engine that has got
 // slower, and no reason for older frames.
 func TestRunsBesideEachOtherAreNoSlowEngine(t *testing.T) {

@@ -17,7 +17,11 @@ func machines() map[string]func() *box {
 		// Two cores, 40 ms a picture: 50 a second.
 		"processor": func() *box { return newBox(2, 1, 1, func(int) time.Duration { return 40 * time.Millisecond }) },
 		// 16 pictures in 24 ms: 667 a second.
-		"card": func() *box { return newBox(1, 2, 16, affine(8*time.Millisecond, time.Millisecond)) },
+		"card": func() *box {
+			b := newBox(1, 2, 16, affine(8*time.Millisecond, time.Millisecond))
+			b.apart = true
+			return b
+		},
 	}
 }
 
@@ -117,7 +121,7 @@ func TestOverloadByWeight(t *testing.T) {
 				}
 			}
 			b.run(60 * time.Second)
-			fps, _ := b.measure(60 * time.Second)
+			fps, _ := b.measure(10 * time.Minute) // idle scenes have a picture in 20 s
 			even(t, b, fps, 0.10)
 		})
 	}
@@ -138,8 +142,8 @@ func TestOverloadFromTheStart(t *testing.T) {
 			if float64(lost) > 0.02*sum*60 {
 				t.Errorf("%d of %.0f frames gave way", lost, sum*60)
 			}
-			can := float64(len(b.workers)) / b.times.PerPicture().Seconds()
-			if sum < 0.65*can {
+			can := float64(b.choice.Width) / b.times.PerPicture().Seconds() // a worker's core is left to decoders
+			if sum < 0.6*can {
 				t.Errorf("%.1f pictures a second of the %.1f that the engine can do", sum, can)
 			}
 			even(t, b, fps, 0.10)
