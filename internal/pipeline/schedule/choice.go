@@ -6,13 +6,10 @@ import (
 )
 
 const (
-	// youngPart is the part of a run by which a frame may be older than its camera's
-	// usually are and still count as young; youngLeast is what timers are late.
-	youngPart, youngLeast = 1.0 / 5, time.Millisecond
+	// youngLeast is what timers are late.
+	youngLeast = time.Millisecond
 	// busyPart is how busy an engine may be with batches that suffice.
 	busyPart = 0.8
-	// spare is how many pictures are young for each of those that a batch takes.
-	spare = 1
 	// waits is how long a batch waits for young frames, in times of how long one is young,
 	// where so many turns wait that none is missed.
 	waits = 2
@@ -55,7 +52,9 @@ func (t *Times) Choice(s GovernorState, w Window, workers int) Choice {
 	if !s.Reducing || rate > mostChosen*sent {
 		return Choice{}
 	}
+	young := onCard
 	if !w.Apart {
+		young = onCores
 		workers = max(workers-(workers+3)/4, 1) // the decoders, which have the other pictures, need cores too
 	}
 	c := Choice{Most: 1}
@@ -63,10 +62,18 @@ func (t *Times) Choice(s GovernorState, w Window, workers int) Choice {
 		c.Most = min(2*c.Most, t.most)
 	}
 	c.Width = min(int(math.Ceil(t.busy(rate, c.Most))), workers)
-	young := max(youngPart*t.Of(c.Most).Seconds(), spare*float64(c.Most)/sent)
-	c.Young = max(time.Duration(young*float64(time.Second)), youngLeast)
+	c.Young = max(young(t.Of(c.Most), time.Duration(float64(c.Most)/sent*float64(time.Second))), youngLeast)
 	return c
 }
+
+// onCard is how long a frame stays young beyond its camera's usual age, of the time of a
+// run and that in which as many pictures come as a batch takes. A batch finds its own among
+// twice as many, as not all of them are of cameras that have a turn.
+func onCard(run, coming time.Duration) time.Duration { return max(run/4, 2*coming) }
+
+// onCores is that on processors, where a run takes long and frames that wait for it are
+// much of what makes pictures older than at ease.
+func onCores(run, coming time.Duration) time.Duration { return max(run/5, coming) }
 
 // Chosen is the load of an engine that works by a choice, of what it can do that way, 0 of
 // one that does not: a batch waits for young frames too. What is allowed bounds it, as a

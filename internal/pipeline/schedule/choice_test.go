@@ -23,10 +23,10 @@ func TestChoice(t *testing.T) {
 		allowed       float64
 		want          schedule.Choice
 	}{
-		{"one by one", card, 1, 780, 190, schedule.Choice{Young: 1282 * time.Microsecond, Most: 1, Width: 1}},
-		{"by two", card, 1, 780, 231, schedule.Choice{Young: 2564 * time.Microsecond, Most: 2, Width: 1}},
-		{"by four", card, 1, 780, 370, schedule.Choice{Young: 5128 * time.Microsecond, Most: 4, Width: 1}},
-		{"more than it can do", card, 1, 2000, 900, schedule.Choice{Young: 8 * time.Millisecond, Most: 16, Width: 1}},
+		{"one by one", card, 1, 780, 190, schedule.Choice{Young: 2564 * time.Microsecond, Most: 1, Width: 1}},
+		{"by two", card, 1, 780, 231, schedule.Choice{Young: 5128 * time.Microsecond, Most: 2, Width: 1}},
+		{"by four", card, 1, 780, 370, schedule.Choice{Young: 10256 * time.Microsecond, Most: 4, Width: 1}},
+		{"more than it can do", card, 1, 2000, 900, schedule.Choice{Young: 16 * time.Millisecond, Most: 16, Width: 1}},
 		{"many cameras", card, 1, 20000, 190, schedule.Choice{Young: time.Millisecond, Most: 1, Width: 1}},
 		{"one worker suffices", cores, 4, 300, 35, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 1}},
 		{"and two", cores, 4, 200, 50, schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 2}},
@@ -40,7 +40,7 @@ func TestChoice(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := schedule.GovernorState{Reducing: c.allowed > 0, Allowed: c.allowed}
-			got := c.times.Choice(s, schedule.Window{Length: 2 * time.Second, Sent: 2 * c.sent}, c.workers)
+			got := c.times.Choice(s, schedule.Window{Length: 2 * time.Second, Sent: 2 * c.sent, Apart: c.times == card}, c.workers)
 			if got.Young = got.Young.Truncate(time.Microsecond); got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}

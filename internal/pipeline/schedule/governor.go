@@ -223,11 +223,11 @@ func (g *Governor) ask(now time.Time, claims []Claim) {
 	}
 }
 
-// losing is the part of the due frames that gave way, or got too old. While it reduces
-// that is of the last windows too: few frames are due then, and one or two of each
-// window, which may be chance in one, are what its cameras miss of their shares.
+// losing is the part of the due frames that gave way, or got too old. Where it leaves so
+// few due that a window does not tell fewLost, it is that of the last windows: one or two
+// of each are what its cameras miss of their shares.
 func (g *Governor) losing(w *Window) float64 {
-	if g.allowed == 0 || g.lost < fewestLost || g.due == 0 {
+	if g.allowed == 0 || fewLost*float64(w.Due) >= fewestLost || g.lost < fewestLost || g.due == 0 {
 		return w.lost()
 	}
 	return max(w.lost(), min(g.lost/g.due, 1))
