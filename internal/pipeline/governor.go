@@ -101,11 +101,11 @@ func (s *station) governOnce(cameras []*camera, claims []schedule.Claim) []sched
 	window, utilisation := s.load.take(length, s.times.PerPicture(), len(s.workers))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	window.Chosen = s.times.Chosen(g.choice, g.governor.State(), window)
+	window.Chosen = s.times.Chosen(g.choice, g.governor.State(), window, s.beside)
 	g.utilisation = utilisation
 	g.governor.Step(now, window, claims)
 	state, level := g.governor.State(), g.governor.Level()
-	g.choice = s.times.Choice(state, window, len(s.workers))
+	g.choice = s.times.Choice(state, window, s.beside)
 	s.sched.choose(g.choice)
 	for i, c := range cameras {
 		c.limit.set(claims[i].Limit(level), state.Reason)

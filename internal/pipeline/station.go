@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,7 @@ type station struct {
 	times    *schedule.Times
 	most     int // pictures in a batch
 	workers  []*worker
+	beside   int // of these may be busy at once while the engine chooses
 	load     load
 	runs     atomic.Uint64 // batches with an answer
 	pictures atomic.Uint64 // of these
@@ -83,6 +85,9 @@ func (p *Pipeline) newStation(key string, l Loaded, own bool) *station {
 	n := max(1, info.Threads)
 	for range n {
 		s.workers = append(s.workers, s.newWorker(n == 1))
+	}
+	if s.beside = n; gpu == nil {
+		s.beside = schedule.LeaveCores(n, runtime.GOMAXPROCS(0))
 	}
 	s.governor.init(s.now())
 	return s

@@ -274,6 +274,14 @@ func (b *box) wide(e *engine) bool {
 	return len(e.begun) > 0 || b.choice.Width == 0 || b.busy() < b.choice.Width
 }
 
+// beside is how many workers may be busy at once while the engine chooses.
+func (b *box) beside() int {
+	if b.apart {
+		return len(b.workers)
+	}
+	return schedule.LeaveCores(len(b.workers), len(b.workers))
+}
+
 func (b *box) busy() (n int) {
 	for _, e := range b.workers {
 		if len(e.begun) > 0 {
@@ -365,7 +373,7 @@ func (b *box) govern() {
 	w.Length = time.Second
 	w.Use = float64(w.Analysed) * b.times.PerPicture().Seconds() / float64(len(b.workers))
 	w.Apart = b.apart
-	w.Chosen = b.times.Chosen(b.choice, b.governor.State(), w)
+	w.Chosen = b.times.Chosen(b.choice, b.governor.State(), w, b.beside())
 	w.Age, w.Ages = b.ages.Quantile(0.95), b.ages.Len()
 	var claims []schedule.Claim
 	var live []*cam
@@ -384,7 +392,7 @@ func (b *box) govern() {
 	for i, c := range live {
 		c.limit = claims[i].Limit(b.governor.Level())
 	}
-	b.choice = b.times.Choice(b.governor.State(), w, len(b.workers))
+	b.choice = b.times.Choice(b.governor.State(), w, b.beside())
 	b.board.Choose(b.choice)
 	b.window = schedule.Window{}
 	b.ages.Reset()

@@ -14,10 +14,11 @@ const (
 	// where so many turns wait that none is missed.
 	waits = 2
 	// mostChosen is the part of the pictures, of all cameras or of one, that may be due:
-	// more leaves nothing to choose.
-	mostChosen = 0.7
+	// more leaves nothing to choose. On processors, which wait for a young one for longer,
+	// it is mostOnCores of all.
+	mostChosen, mostOnCores = 0.7, 0.35
 	// mostTries is how many newer pictures a turn lets pass before it is done with one
-	// that is twice as old, and so on mostDoubled times, to any age: so nobody starves.
+	// that is twice as old, and so on, mostDoubled times: so nobody starves.
 	mostTries, mostDoubled = 8, 8
 	// mostOwed is how many turns a camera may be behind.
 	mostOwed = 2
@@ -49,19 +50,18 @@ type Choice struct {
 // that a batch finds its own among them.
 func (t *Times) Choice(s GovernorState, w Window, workers int) Choice {
 	rate, sent := s.Allowed, float64(w.Sent)/w.Length.Seconds()
-	if !s.Reducing || rate > mostChosen*sent {
-		return Choice{}
+	part, young := mostOnCores, onCores
+	if w.Apart {
+		part, young = mostChosen, onCard
 	}
-	young := onCard
-	if !w.Apart {
-		young = onCores
-		workers = max(workers-(workers+3)/4, 1) // the decoders, which have the other pictures, need cores too
+	if !s.Reducing || rate > part*sent {
+		return Choice{}
 	}
 	c := Choice{Most: 1}
 	for c.Most < t.most && t.busy(rate, c.Most) > float64(workers) {
 		c.Most = min(2*c.Most, t.most)
 	}
-	c.Width = min(int(math.Ceil(t.busy(rate, c.Most))), workers)
+	c.Width = max(min(int(math.Ceil(t.busy(rate, c.Most))), workers), 1)
 	c.Young = max(young(t.Of(c.Most), time.Duration(float64(c.Most)/sent*float64(time.Second))), youngLeast)
 	return c
 }
@@ -75,15 +75,24 @@ func onCard(run, coming time.Duration) time.Duration { return max(run/4, 2*comin
 // much of what makes pictures older than at ease.
 func onCores(run, coming time.Duration) time.Duration { return max(run/5, coming) }
 
-// Chosen is the load of an engine that works by a choice, of what it can do that way, 0 of
-// one that does not: a batch waits for young frames too. What is allowed bounds it, as a
-// window may have some more by chance. On a card it is the whole engine that counts: more
-// frames make larger batches there, and slow no decoder.
-func (t *Times) Chosen(c Choice, s GovernorState, w Window) float64 {
+// LeaveCores is how many of the workers may be busy at once on so many processors while
+// the engine chooses. A run beside others and beside the decoders takes longer, so that
+// these, which have the other pictures, are left a quarter of the processors, or one.
+func LeaveCores(workers, processors int) int {
+	return max(min(workers, processors-(processors+3)/4), 1)
+}
+
+// Chosen is the load of an engine that works by a choice, of what so many workers can do
+// that way, 0 of one that does not: a batch waits for young frames too. What is allowed
+// bounds it, as a window may have some more by chance. On a card it is the whole engine
+// that counts: more frames make larger batches there, and slow no decoder.
+func (t *Times) Chosen(c Choice, s GovernorState, w Window, workers int) float64 {
 	if c.Young == 0 || w.Apart {
 		return 0
 	}
-	return min(w.rate(), s.Allowed) * (t.Of(c.Most) + waits*c.Young).Seconds() / float64(c.Most*c.Width)
+	run := t.Of(c.Most)
+	wait := min(waits*c.Young, run/2)
+	return min(w.rate(), s.Allowed) * (run + wait).Seconds() / float64(c.Most*workers)
 }
 
 // busy is how many workers rate pictures a second take in batches of n.
@@ -115,8 +124,9 @@ func (c *chosen) saw(s Sent) {
 	c.sent = s
 }
 
-// late notes how old a frame is that has left the decoder. It is told of all frames, as
-// those that are taken are few: what the start of a decoder held up would count for long.
+// late notes how old a frame is that has left the decoder. While the engine chooses it is
+// told of all frames, as those that are taken are few: what the start of a decoder held up
+// would count for long.
 func (c *chosen) late(s Sent) {
 	delay := s.Decoded.Sub(s.Received)
 	if !c.known {

@@ -28,11 +28,11 @@ func TestChoice(t *testing.T) {
 		{"by four", card, 1, 780, 370, schedule.Choice{Young: 10256 * time.Microsecond, Most: 4, Width: 1}},
 		{"more than it can do", card, 1, 2000, 900, schedule.Choice{Young: 16 * time.Millisecond, Most: 16, Width: 1}},
 		{"many cameras", card, 1, 20000, 190, schedule.Choice{Young: time.Millisecond, Most: 1, Width: 1}},
-		{"one worker suffices", cores, 4, 300, 35, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 1}},
-		{"and two", cores, 4, 200, 50, schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 2}},
-		{"a core is left to the decoders", cores, 2, 300, 50, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 1}},
-		{"and of many a quarter", cores, 8, 3000, 900, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 6}},
-		{"there is but one", cores, 1, 300, 50, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 1}},
+		{"one worker suffices", cores, 3, 300, 35, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 1}},
+		{"and two", cores, 3, 200, 50, schedule.Choice{Young: 5 * time.Millisecond, Most: 1, Width: 2}},
+		{"no more than there are", cores, 1, 300, 50, schedule.Choice{Young: 4 * time.Millisecond, Most: 1, Width: 1}},
+		{"nothing known", schedule.NewTimes(1), 2, 100, 30, schedule.Choice{Young: 10 * time.Millisecond, Most: 1, Width: 1}},
+		{"not enough to wait for on cores", cores, 2, 100, 40, schedule.Choice{}},
 		{"hardly more than are analysed", cores, 2, 60, 50, schedule.Choice{}},
 		{"no overload", cores, 2, 300, 0, schedule.Choice{}},
 		{"nothing sent", cores, 2, 0, 40, schedule.Choice{}},
@@ -45,6 +45,14 @@ func TestChoice(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestLeaveCores(t *testing.T) {
+	for _, c := range []struct{ workers, processors, want int }{{1, 1, 1}, {2, 2, 1}, {4, 4, 3}, {8, 8, 6}, {16, 16, 12}, {2, 64, 2}, {48, 64, 48}, {4, 1, 1}} {
+		if got := schedule.LeaveCores(c.workers, c.processors); got != c.want {
+			t.Errorf("%d workers on %d processors: %d, want %d", c.workers, c.processors, got, c.want)
+		}
 	}
 }
 

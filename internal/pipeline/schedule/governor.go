@@ -126,7 +126,7 @@ type Governor struct {
 	sameAsked float64
 	age       time.Duration // of late, 0 = not known
 	younger   int           // windows in a row with far younger frames than at ease
-	lost, due float64       // frames of late, while it reduces, see losing
+	lost, due float64       // frames of late, see losing
 
 	fair    float64 // load of a picture a second, of an engine that nothing holds up
 	usual   float64 // that of late; one window says little where others use the processor too
@@ -225,9 +225,10 @@ func (g *Governor) ask(now time.Time, claims []Claim) {
 
 // losing is the part of the due frames that gave way, or got too old. Where it leaves so
 // few due that a window does not tell fewLost, it is that of the last windows: one or two
-// of each are what its cameras miss of their shares.
+// of each are what its cameras miss of their shares. Those of one window are not held
+// against the next ones.
 func (g *Governor) losing(w *Window) float64 {
-	if g.allowed == 0 || fewLost*float64(w.Due) >= fewestLost || g.lost < fewestLost || g.due == 0 {
+	if g.allowed == 0 || w.Lost == 0 || fewLost*float64(w.Due) >= fewestLost || g.lost < fewestLost {
 		return w.lost()
 	}
 	return max(w.lost(), min(g.lost/g.due, 1))

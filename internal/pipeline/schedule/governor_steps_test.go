@@ -181,6 +181,25 @@ func TestALostFrameInEachWindow(t *testing.T) {
 	}
 }
 
+// One burst that is lost is held against its own window only.
+func TestABurstIsOneWindow(t *testing.T) {
+	s := newSteps(8, 60, 0.75/30)
+	for range 4 {
+		s.step(0.3, young)
+	}
+	for range 300 {
+		s.step(0, young)
+	}
+	before := s.State().Allowed
+	s.step(0.12, young)
+	for range 5 {
+		s.step(0, young)
+	}
+	if after := s.State().Allowed; after < before {
+		t.Errorf("it allows %.1f pictures a second, %.1f before", after, before)
+	}
+}
+
 // Runs take longer beside others and beside more decoders. That is no engine that has got
 // slower, and no reason for older frames.
 func TestRunsBesideEachOtherAreNoSlowEngine(t *testing.T) {

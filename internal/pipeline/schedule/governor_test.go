@@ -142,7 +142,7 @@ func TestOverloadFromTheStart(t *testing.T) {
 			if float64(lost) > 0.02*sum*60 {
 				t.Errorf("%d of %.0f frames gave way", lost, sum*60)
 			}
-			can := float64(b.choice.Width) / b.times.PerPicture().Seconds() // a worker's core is left to decoders
+			can := map[string]float64{"processor": 25, "card": 667}[name] // one of two cores is left to decoders
 			if sum < 0.6*can {
 				t.Errorf("%.1f pictures a second of the %.1f that the engine can do", sum, can)
 			}

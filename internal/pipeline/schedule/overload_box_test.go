@@ -125,3 +125,37 @@ func (r *rehearsal) run(t *testing.T, b *box) {
 	}
 	even(t, b, fps, 0.05)
 }
+
+// An overload leaves neither a machine of many cores nor one that is asked for little too
+// much with a small part of what it can do.
+func TestOverloadKeepsTheEngineBusy(t *testing.T) {
+	cases := map[string]struct {
+		workers, cameras int
+		run              time.Duration
+		fps, asked       float64 // of each camera
+		least            float64 // pictures a second in all
+	}{
+		"sixteen cores":         {workers: 16, cameras: 120, run: 20 * time.Millisecond, fps: 25, asked: 10, least: 280},
+		"four cores":            {workers: 4, cameras: 19, run: 20 * time.Millisecond, fps: 15, asked: 10, least: 65},
+		"a tenth too much":      {workers: 2, cameras: 11, run: 40 * time.Millisecond, fps: 5, least: 35},
+		"two fifths too much":   {workers: 2, cameras: 14, run: 40 * time.Millisecond, fps: 5, least: 30},
+		"one core, all of each": {workers: 1, cameras: 13, run: 20 * time.Millisecond, fps: 5, least: 30},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(c.workers, 1, 1, func(int) time.Duration { return c.run })
+			b.add(c.fps, c.asked, 1)
+			b.run(30 * time.Second)
+			for range c.cameras - 1 {
+				b.add(c.fps, c.asked, 1)
+			}
+			b.run(120 * time.Second)
+			fps, p95 := b.measure(120 * time.Second)
+			sum, lost := b.totals(fps)
+			t.Logf("%.1f pictures/s, p95 %v, %d turns missed; %+v", sum, p95, lost, b.governor.State())
+			if sum < c.least {
+				t.Errorf("%.1f pictures a second, want %.0f", sum, c.least)
+			}
+		})
+	}
+}
