@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"edgecam/infer"
 	"edgecam/internal/config"
 	"edgecam/internal/pipeline/schedule"
-	"edgecam/preprocess"
 )
 
 // borrowed counts the places that are taken of decoders.
@@ -33,20 +33,34 @@ func (s *lookingSlot) Run(int, func(int) float32, [][]infer.Detection) error { r
 
 func (s *lookingSlot) Release() {}
 
+// oneSlot is an engine that has nothing else.
+type oneSlot struct {
+	infer.Engine
+
+	slot infer.Slot
+}
+
+func (e oneSlot) Info() infer.Info {
+	return infer.Info{Input: infer.InputSpec{Width: 32, Height: 32}, Labels: []string{"person"}}
+}
+
+func (e oneSlot) Acquire(context.Context) (infer.Slot, error) { return e.slot, nil }
+
 // A run of the model on the processors has a decoder less beside it, and gives its place
 // back, whether it succeeds or fails.
 func TestRunTakesADecodersPlace(t *testing.T) {
 	var of borrowed
 	for _, want := range []error{nil, errors.New("the run failed")} {
-		info := infer.InputSpec{Width: 32, Height: 32}
 		s := &lookingSlot{input: make([]float32, 3*32*32), run: func() error {
 			if of.taken != 1 {
 				t.Errorf("%d places are taken during the run", of.taken)
 			}
 			return want
 		}}
-		r := &cpuRunner{cores: &of, prep: preprocess.NewCPU(info), slot: s, lowest: make([]float32, 1)}
-		r.counts = func(class int) float32 { return r.lowest[class] }
+		r, err := newCPURunner(t.Context(), oneSlot{slot: s}, &of)
+		if err != nil {
+			t.Fatal(err)
+		}
 		b := newBatch(1)
 		f := framepool.NewHeapFrame(framepool.Meta{Format: framepool.Gray8, Width: 64, Height: 36, Stride: [3]int{64}}, [][]byte{make([]byte, 64*36)})
 		b.add(job{frame: f})
@@ -60,6 +74,7 @@ func TestRunTakesADecodersPlace(t *testing.T) {
 			t.Errorf("finish: %v", err)
 		}
 		f.Release()
+		r.close()
 	}
 	if of.taken != 0 || of.all != 2 {
 		t.Errorf("%d places are kept, %d were taken", of.taken, of.all)

@@ -112,8 +112,7 @@ type Sent struct {
 // chosen is what a choice knows of a lane.
 type chosen struct {
 	sent  Sent
-	usual time.Duration // that the camera's frames are old when they leave the decoder
-	known bool          // usual is
+	usual time.Duration // that the camera's frames are old when they leave the decoder; 0 = not known
 	tries int           // newer frames that took the place of the one of the turn
 	owed  int           // turns that are still to be done
 }
@@ -129,8 +128,8 @@ func (c *chosen) saw(s Sent) {
 // would count for long.
 func (c *chosen) late(s Sent) {
 	delay := s.Decoded.Sub(s.Received)
-	if !c.known {
-		c.usual, c.known = delay, true
+	if c.usual == 0 {
+		c.usual = delay
 	}
 	c.usual += time.Duration(smooth * float64(delay-c.usual))
 }

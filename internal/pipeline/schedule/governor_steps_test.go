@@ -160,17 +160,23 @@ func TestOneLostFrameIsChance(t *testing.T) {
 	}
 }
 
+// settledLow is a governor that reduces, for long, to a rate at which few frames are due.
+func settledLow() *steps {
+	s := newSteps(8, 60, 0.75/30)
+	for range 4 {
+		s.step(0.3, young)
+	}
+	for range 300 {
+		s.step(0, young)
+	}
+	return s
+}
+
 // While few frames are allowed, one that is lost in each window is chance in none: its
 // cameras miss their shares.
 func TestALostFrameInEachWindow(t *testing.T) {
 	settled := func(lost float64) float64 {
-		s := newSteps(8, 60, 0.75/30)
-		for range 4 {
-			s.step(0.3, young)
-		}
-		for range 300 {
-			s.step(0, young)
-		}
+		s := settledLow()
 		for range 20 {
 			s.step(lost, young)
 		}
@@ -183,13 +189,7 @@ func TestALostFrameInEachWindow(t *testing.T) {
 
 // One burst that is lost is held against its own window only.
 func TestABurstIsOneWindow(t *testing.T) {
-	s := newSteps(8, 60, 0.75/30)
-	for range 4 {
-		s.step(0.3, young)
-	}
-	for range 300 {
-		s.step(0, young)
-	}
+	s := settledLow()
 	before := s.State().Allowed
 	s.step(0.12, young)
 	for range 5 {
